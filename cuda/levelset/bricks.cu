@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <bit>
+#include <cstddef>
 #include <vector>
 
 #include <cooperative_groups.h>
@@ -8,7 +9,6 @@
 #include "cuda/core/async_copy.cuh"
 #include "cuda/core/check.cuh"
 #include "cuda/levelset/active_bricks.cuh"
-#include "cuda/levelset/block_count.cuh"
 #include "cuda/levelset/brick_stencil.cuh"
 #include "cuda/levelset/brick_voxels.cuh"
 #include "cuda/levelset/device_job.cuh"
@@ -35,6 +35,30 @@ struct BrickRun {
   StepCount* counts;  ///< by step and field
   StopRules rules;
   FieldView only;  ///< where there is one field, without edges: its view, nearer to the threads
+};
+
+/// What the warps of a block counted of one field since the last move_to.
+struct BlockCount {
+  static constexpr uint32_t kValues = 4;
+  uint32_t values[kValues];  ///< as in StepCount
+
+  __device__ void add_brick() { atomicAdd(values, 1U); }
+  /// Adds the counts of a warp, which calls it, but for its bricks.
+  __device__ void add(const StepCount& of_warp, uint32_t lane) {
+    uint32_t value = 0;
+    if (lane == 1) value = of_warp.changed;
+    if (lane == 2) value = of_warp.flipped;
+    if (lane == 3) value = static_cast<uint32_t>(of_warp.grown);
+    if (value != 0) atomicAdd(values + lane, value);
+  }
+  /// Adds all of it to the counts of a step, and makes it 0. Called by one warp.
+  __device__ void move_to(StepCount& total, uint32_t lane) {
+    static_assert(offsetof(StepCount, changed) == 4 && offsetof(StepCount, flipped) == 8 &&
+                  offsetof(StepCount, grown) == 12);
+    if (lane >= kValues) return;
+    const uint32_t value = atomicExch(values + lane, 0U);
+    if (value != 0) atomicAdd(reinterpret_cast<uint32_t*>(&total) + lane, value);
+  }
 };
 
 /// Shared memory of a block of threads. kOnly: BrickRun::only is the field.

@@ -9,7 +9,7 @@ namespace {
 constexpr int32_t kThreads = 256;
 
 /// A block of threads per brick.
-template <bool kGiven, bool kRegions>
+template <bool kGiven>
 __global__ void __launch_bounds__(kThreads)
     data_speed_kernel(const __grid_constant__ DataSpeed parts, int16_t* stored) {
   const Vec3i first = parts.layout.brick_at(blockIdx.x) * kBrick, size = parts.layout.size;
@@ -19,29 +19,18 @@ __global__ void __launch_bounds__(kThreads)
     int16_t speed = 0;
     if (at.x < size.x && at.y < size.y && at.z < size.z) {
       const int64_t i = at.x + int64_t{size.x} * (at.y + int64_t{size.y} * at.z);
-      const float intensity = kRegions || !kGiven ? parts.images.intensities[i] : 0.0F;
-      const float given = kGiven ? parts.images.given[i] : 0.0F;
-      const double stop = parts.edge_stop != nullptr ? edge_stop_of(parts.edge_stop[offset]) : 1.0;
-      speed = stored_data_speed<kGiven, kRegions>(parts.rule, intensity, given, stop);
-      if (parts.images.pinned != nullptr && parts.images.pinned[i] != 0) speed = kFrozen;
+      speed = stored_data_speed<kGiven>(parts.rule, parts.values[i]);
+      if (parts.pinned != nullptr && parts.pinned[i] != 0) speed = kFrozen;
     }
     stored[offset] = speed;
   }
 }
 
-/// The kernel for parts of a rule.
-struct KernelOf {
-  template <bool kGiven, bool kRegions>
-  auto operator()() const {
-    return data_speed_kernel<kGiven, kRegions>;
-  }
-};
-
 }  // namespace
 
 void make_data_speed(const DataSpeed& parts, int16_t* stored, const Context& context) {
   LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
-  const auto kernel = with_parts_of(parts.rule, KernelOf{});
+  const auto kernel = parts.rule.is_given ? data_speed_kernel<true> : data_speed_kernel<false>;
   kernel<<<static_cast<uint32_t>(parts.layout.bricks()), kThreads, 0,
            larch::cuda::stream_of(context.device)>>>(parts, stored);
   larch::cuda::check_launch("levelset data_speed_kernel");

@@ -39,7 +39,6 @@ void DeviceJob::make_views(Listed listed) {
     }
     for (int side = 0; side < 2; ++side) view.phi[side] = field.phi[side].data();
     view.speeds.speed = field.speed.data();
-    if (!field.edge_stop.empty()) view.speeds.edge_stop = field.edge_stop.data();
     for (int axis = 0; axis < 3; ++axis) {
       if (!field.advection[axis].empty())
         view.speeds.advection[axis] = field.advection[axis].data();
@@ -68,7 +67,7 @@ void DeviceJob::make_views(Listed listed) {
     view.first_word = words;
     words += active_words(view.layout);
     host_views_.push_back(view);
-    if (view.speeds.edge_stop != nullptr || view.speeds.advection[0] != nullptr) is_plain_ = false;
+    if (view.speeds.advection[0] != nullptr) is_plain_ = false;
   }
 }
 

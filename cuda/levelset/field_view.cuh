@@ -78,21 +78,6 @@ __device__ inline void add_to(StepCount* total, const StepCount& part) {
   atomicAdd(&total->changed, part.changed);
   if (part.flipped > 0) atomicAdd(&total->flipped, part.flipped);
   if (part.grown != 0) atomicAdd(&total->grown, part.grown);
-  atomicAdd(reinterpret_cast<unsigned long long*>(&total->squares),
-            static_cast<unsigned long long>(part.squares));
-}
-
-/// The sum over a warp, in every lane.
-__device__ inline uint64_t warp_sum(uint64_t value) {
-  // In pieces whose sums fit 32 bits.
-  constexpr uint32_t kBits = 24;
-  uint64_t sum = 0;
-#pragma unroll
-  for (uint32_t first = 0; first < 64; first += kBits) {
-    const auto piece = static_cast<uint32_t>(value >> first) & ((1U << kBits) - 1);
-    sum += static_cast<uint64_t>(__reduce_add_sync(kAllLanes, piece)) << first;
-  }
-  return sum;
 }
 
 /// The sum over a warp's lanes up to this one, with it.
@@ -122,14 +107,12 @@ __device__ inline uint32_t first_bit(uint32_t bits) {
 struct LaneCount {
   uint32_t changed = 0, flipped = 0;
   int32_t grown = 0;
-  uint64_t squares = 0;  ///< StepCount::squares
 
   __device__ void add(float before, float after) {
     const bool was = before < 0, is = after < 0;
     changed += __float_as_uint(before) != __float_as_uint(after) ? 1 : 0;
     flipped += was != is ? 1 : 0;
     grown += static_cast<int32_t>(is) - static_cast<int32_t>(was);
-    squares += squared_change(before, after);
   }
 };
 
@@ -139,7 +122,6 @@ __device__ inline StepCount total_of(const LaneCount& own) {
   count.changed = __reduce_add_sync(kAllLanes, own.changed);
   count.flipped = __reduce_add_sync(kAllLanes, own.flipped);
   count.grown = __reduce_add_sync(kAllLanes, own.grown);
-  count.squares = warp_sum(own.squares);
   return count;
 }
 
@@ -149,7 +131,6 @@ __device__ inline StepCount read_count(const StepCount* from) {
   count.changed = __ldcg(&from->changed);
   count.flipped = __ldcg(&from->flipped);
   count.grown = __ldcg(&from->grown);
-  count.squares = __ldcg(reinterpret_cast<const unsigned long long*>(&from->squares));
   return count;
 }
 

@@ -118,7 +118,7 @@ nibabel.save(nibabel.Nifti1Image(labels, image.affine), 'crowd.nii.gz')"
 }
 
 @test "voxels that are not numbers: counted, outside at the end, the same for all trackers; or a value of their own" {
-  for terms in "" "--edge_stop --advection-weight 0.5" "--region-weight 0.3"; do
+  for terms in "" "--advection-weight 0.5"; do
     expect 0 segment -i nan.nii.gz --sphere-index 12,11,10,3 $terms --level-set phi.nii.gz --report r.json -f
     has err.txt "8 voxels are NaN or infinite"
     has err.txt "data speed -1"
@@ -191,7 +191,7 @@ assert metrics['voxels'] == 24 * 22 * 20 and metrics['touches_border'] == 1"
 }
 
 @test "a flag that would be passed over: 2, with what it goes with" {
-  for flag in --edge_scale_mm --edge-contrast --region_every --region-band-mm; do
+  for flag in --edge_scale_mm --edge-contrast; do
     expect 2 ball $flag 3
     has err.txt "has no effect without"
   done

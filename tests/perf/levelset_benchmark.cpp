@@ -16,7 +16,6 @@
 #include "larch/core/stream.h"
 #include "larch/levelset/evolve/evolve.h"
 #include "larch/levelset/speed/data_speed.h"
-#include "larch/levelset/speed/regions.h"
 #include "larch/levelset/step/time_step.h"
 #include "tests/perf/benchmarks.h"
 #include "tests/perf/synthetic.h"
@@ -192,9 +191,8 @@ void whole_run(benchmark::State& state, Tracker tracker, const Context& context)
   state.counters["stop"] = static_cast<double>(run.job.progress[0].stop);
 }
 
-/// New means and the speed by them, as a run with a region term makes them every so many steps:
-/// sums over voxels up to `band` from those inside (0: over all), and D of all voxels.
-void new_means(benchmark::State& state, int32_t band, const Context& context) {
+/// D of all voxels.
+void data_speed(benchmark::State& state, const Context& context) {
   const Scene& scene = growing({52, 2});
   Runner run(scene, growing_config(), context);
   Volume<float> image(cube());
@@ -204,30 +202,16 @@ void new_means(benchmark::State& state, int32_t band, const Context& context) {
   }
   const Buffer<float> intensities(
       context.device, std::span<const float>(image.data(), static_cast<size_t>(image.voxels())));
-  levelset::Regions regions;
-  regions.layout = run.field.layout;
-  regions.phi = run.field.phi[0].data();
-  regions.intensities = intensities.data();
-  regions.steps = levelset::intensity_steps_of(image, context.threads);
-  regions.reach = {band, band, band};
   levelset::DataSpeed parts;
   parts.layout = run.field.layout;
-  parts.images.intensities = intensities.data();
+  parts.values = intensities.data();
   parts.rule.window = {88, 116};
-  parts.rule.region_weight = 0.3;
-  double sums = 0, speed = 0;
   for (auto _ : state) {
-    sums = seconds_of([&] {
-      parts.rule.means = levelset::means_of(levelset::region_sums(regions, context), regions.steps);
-    });
-    speed = seconds_of([&] {
+    state.SetIterationTime(seconds_of([&] {
       levelset::make_data_speed(parts, run.field.speed.data(), context);
       wait_for(context.device);
-    });
-    state.SetIterationTime(sums + speed);
+    }));
   }
-  state.counters["sums_ms"] = 1e3 * sums;
-  state.counters["speed_ms"] = 1e3 * speed;
 }
 
 template <class Function>
@@ -253,10 +237,8 @@ void register_levelset() {
       add("levelset/bricks/radius:" + std::to_string(what.radius) + "/" + place.name, 5,
           [=](benchmark::State& state) { step_of(state, what, steps, context); });
     }
-    for (const int32_t band : {2, 30, 0}) {
-      add("levelset/regions/band:" + std::to_string(band) + "/" + place.name, 5,
-          [=](benchmark::State& state) { new_means(state, band, context); });
-    }
+    add("levelset/speed/" + place.name, 5,
+        [=](benchmark::State& state) { data_speed(state, context); });
     for (const Tracker tracker : {Tracker::kBrick, Tracker::kBuffers}) {
       if (tracker == Tracker::kBuffers && !is_cuda) continue;
       const std::string name = tracker == Tracker::kBrick ? "brick" : "buffers";

@@ -29,15 +29,9 @@ struct LevelsetConfig {
   double time_step = 0;
   double edge_scale_mm = 1;
   double edge_contrast = 0;
-  bool edge_stop = false;
   double advection_weight = 0;
-  double region_weight = 0;
-  int region_every = 100;
-  double region_band_mm = 2;
   int max_iterations = 10000;
   int unchanged_labels = 200;
-  int64_t most_changed = -1;
-  double rms = 0;
   double max_volume_ml = 0;
   double max_distance_mm = 0;
 
@@ -53,22 +47,10 @@ struct LevelsetConfig {
       Field{"edge_scale_mm", edge_scale_mm, "Gaussian before edges are measured", 0.0, 20.0},
       Field{"edge_contrast", edge_contrast,
             "gradient (per mm) at which edges count half; 0: median of the image's", 0.0, 1e9},
-      Field{"edge_stop", edge_stop, "edges slow data and curvature down"},
       Field{"advection_weight", advection_weight, "attraction of edges", 0.0, 10.0},
-      Field{"region_weight", region_weight,
-            "part of the data speed that compares with the means inside and outside", 0.0, 1.0},
-      Field{"region_every", region_every, "iterations between new means", 1, 100000},
-      Field{"region_band_mm", region_band_mm,
-            "the mean outside is of voxels this near to the surface; 0: of all", 0.0, 1e6},
       Field{"max_iterations", max_iterations, "iterations at most", 0, 1000000000},
       Field{"unchanged_labels", unchanged_labels,
             "stop when no voxel changed its side for so many iterations; 0: never", 0, 1000000},
-      Field{"most_changed", most_changed,
-            "stop when at most so many voxels change in an iteration; -1: never", -1,
-            int64_t{1} << 40},
-      Field{"rms", rms,
-            "stop when the root mean square change of those that change is below; 0: never", 0.0,
-            10.0},
       Field{"max_volume_ml", max_volume_ml, "stop when the structure is larger; 0: never", 0.0,
             1e9},
       Field{"max_distance_mm", max_distance_mm,

@@ -49,7 +49,6 @@ struct Forces {
       return values.empty() ? Volume<int16_t>() : stored_volume(field, values, grid, context);
     };
     speed = image(field.speed);
-    edge_stop = image(field.edge_stop);
     for (size_t axis = 0; axis < 3; ++axis) advection[axis] = image(field.advection[axis]);
   }
 
@@ -59,8 +58,7 @@ struct Forces {
     const Vec3f slope{(p.xp - p.xm) * step.per_2h.x, (p.yp - p.ym) * step.per_2h.y,
                       (p.zp - p.zm) * step.per_2h.z};
     const float steep = std::max(std::sqrt(dot(slope, slope)), kLeast);
-    float bent = step.curvature * curvature_flow(p, step) / steep;
-    if (!edge_stop.empty()) bent *= speed_of(edge_stop[i]);
+    const float bent = step.curvature * curvature_flow(p, step) / steep;
     float drift = 0;
     for (int axis = 0; axis < 3 && !advection[0].empty(); ++axis) {
       drift += speed_of(advection[static_cast<size_t>(axis)][i]) * slope[axis] / steep;
@@ -69,7 +67,7 @@ struct Forces {
   }
 
   Step step;
-  Volume<int16_t> speed{}, edge_stop{};
+  Volume<int16_t> speed{};
   std::array<Volume<int16_t>, 3> advection{};
 };
 

@@ -20,7 +20,7 @@ struct EndVoxels {
 /// centres of two voxels on different sides it is 0 at F_in / (F_in - F_out) of the way out, F
 /// being the speed outwards of each,
 ///
-///     F = (1 - a) D - a g kappa + w A . n,
+///     F = (1 - a) D - a kappa + w A . n,
 ///
 /// with kappa and the normal n of D, as far as its sign is that of the side, after a Gaussian
 /// of 1.5 voxels of the smallest spacing. Where the speed of a voxel has the other sign, the

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/levelset/prepare.h"
-
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <span>
 #include <string>
@@ -13,7 +12,8 @@
 #include "larch/levelset/initial/arrival.h"
 #include "larch/levelset/initial/first_surfaces.h"
 #include "larch/levelset/initial/label_surface.h"
-#include "larch/levelset/run_speeds.h"
+#include "larch/levelset/segment.h"
+#include "larch/levelset/speed/data_speed.h"
 #include "larch/levelset/speed/edges.h"
 #include "larch/levelset/step/time_step.h"
 
@@ -119,17 +119,34 @@ Volume<uint8_t> pinned_voxels(const SegmentRequest& request, const Background& b
   return pinned;
 }
 
-/// Statistics of the voxels in the first surface. `edge_stop`: g; empty: 1 everywhere.
-void describe_seed(SegmentRun& run, size_t f, const Volume<float>& phi,
-                   const Volume<int16_t>& edge_stop, int threads) {
-  const Volume<float>&image = run.request->image, &given = run.request->speed;
-  const SpeedRule rule = speed_rule_of(run, f);
+/// What D is made of: the speed image where there is one, or the intensities.
+const Volume<float>& speed_values(const SegmentRequest& request) {
+  return request.speed.empty() ? request.image : request.speed;
+}
+
+SpeedRule speed_rule(const SegmentRun& run, size_t f) {
+  return {run.resolved.labels[f].window.value_or(Window{}), !run.request->speed.empty(),
+          run.resolved.speed_scale};
+}
+
+/// The voxels for which D has no number.
+int64_t count_without_number(const Volume<float>& values, int threads) {
+  std::atomic<int64_t> count{0};
+  parallel_for(threads, values.voxels(), int64_t{1} << 14, [&](int64_t begin, int64_t end) {
+    int64_t here = 0;
+    for (int64_t i = begin; i < end; ++i) here += is_finite(values[i]) ? 0 : 1;
+    count += here;
+  });
+  return count;
+}
+
+/// Statistics of the voxels in the first surface.
+void describe_seed(SegmentRun& run, size_t f, const Volume<float>& phi, int threads) {
+  const Volume<float>&image = run.request->image, &values = speed_values(*run.request);
+  const SpeedRule rule = speed_rule(run, f);
   const auto is_outwards = [&](int64_t i) {
-    return with_parts_of(rule, [&]<bool kGiven, bool kRegions>() {
-      const double stop = edge_stop.empty() ? 1.0 : edge_stop_of(edge_stop[i]);
-      return stored_data_speed<kGiven, kRegions>(rule, image[i], kGiven ? given[i] : 0.0F, stop) >
-             0;
-    });
+    return (rule.is_given ? stored_data_speed<true>(rule, values[i])
+                          : stored_data_speed<false>(rule, values[i])) > 0;
   };
   struct Slice {
     double sum = 0;
@@ -250,8 +267,7 @@ void resolve_numbers(SegmentRun& run, const Step& step) {
     const double voxels = 1000 * config.max_volume_ml / grid.voxel_volume_mm3();
     resolved.most_voxels = static_cast<int64_t>(std::clamp(voxels, 1.0, 9e18));
   }
-  run.stops = {config.max_iterations, config.unchanged_labels, config.most_changed, config.rms,
-               resolved.most_voxels};
+  run.stops = {config.max_iterations, config.unchanged_labels, resolved.most_voxels};
 }
 
 /// The scale of a speed image, and the bounds that follow from it.
@@ -279,7 +295,7 @@ void resolve_speed_image(SegmentRun& run) {
                            "; multiply it by a number that makes its largest speed about 1");
   }
   // A voxel without a speed moves inwards at 1.
-  if (is_finite && run.request->config.region_weight == 0) {
+  if (is_finite) {
     run.resolved.bounds.data =
         static_cast<double>(stored_speed(static_cast<double>(largest))) / kSpeedOne;
   }
@@ -287,12 +303,11 @@ void resolve_speed_image(SegmentRun& run) {
 
 Edges resolve_edges(SegmentRun& run, int threads) {
   const LevelsetConfig& config = run.request->config;
-  if (!config.edge_stop && config.advection_weight == 0) return {};
+  if (config.advection_weight == 0) return {};
   Edges edges = find_edges(run.request->image, config.edge_scale_mm, config.edge_contrast,
                            run.resolved.unit_mm, threads);
   run.resolved.edge_contrast = edges.contrast;
-  if (config.advection_weight > 0) run.resolved.bounds.advection = edges.largest_advection;
-  if (!config.edge_stop) edges.stop = {};
+  run.resolved.bounds.advection = edges.largest_advection;
   return edges;
 }
 
@@ -362,14 +377,6 @@ void warn_of_request(SegmentRun& run, const std::vector<FirstSurface>& surfaces)
   }
 }
 
-/// Makes D of a field; with a region term by the means of the surface that is its phi.
-void make_first_speed(SegmentRun& run, size_t f, const Context& context) {
-  if (run.request->config.region_weight > 0) {
-    run.fields[f].means = region_means_of(run, f, 0, context);
-  }
-  make_speed(run, f, context);
-}
-
 /// Lengths in units of the smallest spacing.
 void divide(Volume<float>& lengths_mm, double unit_mm, int threads) {
   const auto unit = static_cast<float>(unit_mm);
@@ -379,91 +386,96 @@ void divide(Volume<float>& lengths_mm, double unit_mm, int threads) {
   });
 }
 
-/// Finishes a first surface, in units of the smallest spacing, and makes D of its field, with means
-/// the field's phi too.
-void make_first_field(SegmentRun& run, size_t f, FirstSurface& surface,
-                      const Volume<uint8_t>& pinned, const Context& context) {
-  const SegmentRequest& request = *run.request;
+/// Makes D of a field. `values`: speed_values on the device of the context.
+void make_speed(SegmentRun& run, size_t f, const float* values, const Volume<uint8_t>& pinned,
+                const Context& context) {
   LevelsetField& field = run.fields[f].field;
-  const bool has_means = request.config.region_weight > 0;
-  Volume<int16_t> speed;
-  if (request.arrival_mm > 0) {
-    if (has_means) set_phi(field, surface.phi_mm, context);
-    make_first_speed(run, f, context);
-    speed = stored_volume(field, field.speed, request.image.grid(), context);
-  }
-  const double unit_mm = run.resolved.unit_mm;
-  finish_surface(request, pinned, speed, kClamp * unit_mm, context.threads, surface.phi_mm);
-  divide(surface.phi_mm, unit_mm, context.threads);
-  if (has_means) set_phi(field, surface.phi_mm, context);
-  make_first_speed(run, f, context);
+  const Buffer<uint8_t> placed(context.device,
+                               std::span(pinned.data(), static_cast<size_t>(pinned.voxels())));
+  field.speed = Buffer<int16_t>(context.device, static_cast<size_t>(field.layout.stored_voxels()));
+  make_data_speed(
+      {field.layout, speed_rule(run, f), values, placed.empty() ? nullptr : placed.data()},
+      field.speed.data(), context);
 }
 
-/// Makes the field of a label from its first surface, which it changes; without means it has no phi
-/// yet.
-void add_field(SegmentRun& run, FirstSurface& surface, const Step& step, const Edges& edges,
+/// Makes the field of a label, but for its phi, from its first surface, which it finishes in units
+/// of the smallest spacing.
+void add_field(SegmentRun& run, FirstSurface& surface, const Step& step, const float* values,
                const Background& background, const Context& context) {
   const SegmentRequest& request = *run.request;
   Resolved& resolved = run.resolved;
   const size_t f = run.fields.size();
   resolve_window(run, surface, background, context.threads);
   run.fields.emplace_back();
-  SegmentField& field = run.fields.back();
-  field.label = surface.label;
+  run.fields.back().label = surface.label;
+  LevelsetField& field = run.fields.back().field;
+  field.layout = make_brick_layout(request.image.size());
+  field.step = step;
   const Volume<uint8_t> pinned = pinned_voxels(request, background, surface.reach_mm);
+  surface.reach_mm = {};
   resolved.pinned_voxels =
       std::max<int64_t>(resolved.pinned_voxels, std::count(pinned.begin(), pinned.end(), 1));
-  field.pinned = Buffer<uint8_t>(context.device,
-                                 std::span(pinned.data(), static_cast<size_t>(pinned.voxels())));
-  field.field.layout = make_brick_layout(request.image.size());
-  field.field.step = step;
-  if (!edges.stop.empty()) field.field.edge_stop = by_brick(edges.stop, context);
-  make_first_field(run, f, surface, pinned, context);
-  describe_seed(run, f, surface.phi_mm, edges.stop, context.threads);
+  make_speed(run, f, values, pinned, context);
+  Volume<int16_t> speed;
+  if (request.arrival_mm > 0) {
+    speed = stored_volume(field, field.speed, request.image.grid(), context);
+  }
+  finish_surface(request, pinned, speed, kClamp * resolved.unit_mm, context.threads,
+                 surface.phi_mm);
+  divide(surface.phi_mm, resolved.unit_mm, context.threads);
+  describe_seed(run, f, surface.phi_mm, context.threads);
   warn_of_seed(run, resolved.labels[f]);
-  if (request.config.advection_weight > 0) {
-    for (int axis = 0; axis < 3; ++axis) {
-      field.field.advection[axis] = by_brick(edges.advection[axis], context);
+}
+
+/// Makes the fields, each from its first surface. On a CUDA device phi takes the place of what D
+/// was made of.
+void add_fields(SegmentRun& run, std::vector<FirstSurface>& surfaces, const Step& step,
+                const Edges& edges, const Context& context) {
+  const SegmentRequest& request = *run.request;
+  const Background background = background_of(request, context.threads);
+  {
+    const Volume<float>& values = speed_values(request);
+    Buffer<float> copy;
+    if (context.device.is_cuda()) {
+      copy = Buffer<float>(context.device,
+                           std::span(values.data(), static_cast<size_t>(values.voxels())));
     }
+    const float* placed = copy.empty() ? values.data() : copy.data();
+    for (FirstSurface& surface : surfaces) {
+      add_field(run, surface, step, placed, background, context);
+    }
+  }
+  for (size_t f = 0; f < surfaces.size(); ++f) {
+    LevelsetField& field = run.fields[f].field;
+    for (size_t axis = 0; axis < 3 && request.config.advection_weight > 0; ++axis) {
+      field.advection[axis] = by_brick(edges.advection[axis], context);
+    }
+    set_phi(field, surfaces[f].phi_mm, context);
+    surfaces[f] = {};
   }
 }
 
 }  // namespace
 
-void prepare_fields(SegmentRun& run, const Context& context) {
-  const SegmentRequest& request = *run.request;
+SegmentRun start_segmentation(const SegmentRequest& request, const Context& context) {
   check_request(request);
+  SegmentRun run;
+  run.request = &request;
   const Grid& grid = request.image.grid();
   Resolved& resolved = run.resolved;
   resolved.unit_mm = smallest_spacing_mm(grid.spacing_mm, grid.size);
-  SpeedRule rule;
-  rule.is_given = !request.speed.empty();
-  rule.region_weight = request.config.region_weight;
-  resolved.voxels_not_a_number = count_without_number(
-      {request.image.data(), request.speed.data()}, rule, request.image.voxels(), context.threads);
+  resolved.voxels_not_a_number = count_without_number(speed_values(request), context.threads);
   std::vector<FirstSurface> surfaces =
       first_surfaces(request, kClamp * resolved.unit_mm, reach_mm(request), context.threads);
-  const Background background = background_of(request, context.threads);
   warn_of_request(run, surfaces);
   resolve_speed_image(run);
   const Edges edges = resolve_edges(run, context.threads);
   const Step step = make_step(request.config, resolved.bounds, grid.spacing_mm, grid.size);
   resolve_numbers(run, step);
-  place_images(run, context);
-  const bool has_means = request.config.region_weight > 0;
-  for (FirstSurface& surface : surfaces) {
-    add_field(run, surface, step, edges, background, context);
-    surface.reach_mm = {};
-    if (has_means) surface = {};
-  }
-  // On a CUDA device phi takes the place of what D was made of.
-  if (!has_means) {
-    release_images(run);
-    for (size_t f = 0; f < surfaces.size(); ++f) {
-      set_phi(run.fields[f].field, surfaces[f].phi_mm, context);
-      surfaces[f] = {};
-    }
-  }
+  add_fields(run, surfaces, step, edges, context);
+  run.progress.resize(run.fields.size());
+  run.active.resize(run.fields.size());
+  run.history.resize(run.fields.size());
   const bool is_any = std::any_of(resolved.labels.begin(), resolved.labels.end(),
                                   [](const ResolvedLabel& l) { return l.seed_voxels > 0; });
   if (!is_any) {
@@ -476,9 +488,10 @@ void prepare_fields(SegmentRun& run, const Context& context) {
   if (resolved.voxels_not_a_number > 0) {
     run.warnings.push_back(
         std::to_string(resolved.voxels_not_a_number) +
-        " voxels are NaN or infinite: the surface moves inwards there (data speed -1), and means, "
+        " voxels are NaN or infinite: the surface moves inwards there (data speed -1), and "
         "windows and edges pass them over");
   }
+  return run;
 }
 
 }  // namespace larch::levelset

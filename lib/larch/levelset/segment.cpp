@@ -4,35 +4,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <iterator>
-#include <limits>
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/levelset/initial/first_surfaces.h"
 #include "larch/levelset/place_surface.h"
-#include "larch/levelset/prepare.h"
-#include "larch/levelset/run_speeds.h"
 
 namespace larch::levelset {
 namespace {
-
-/// Adds the seconds of its life to a sum.
-class Clock {
- public:
-  explicit Clock(double& seconds) : seconds_(seconds) {}
-  ~Clock() {
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-  Clock(const Clock&) = delete;
-  Clock& operator=(const Clock&) = delete;
-
- private:
-  double& seconds_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 /// Calls body(i) for every voxel, which writes nothing but what belongs to it.
 template <class Body>
@@ -44,7 +25,7 @@ void for_voxels(int threads, int64_t voxels, const Body& body) {
 
 bool same_rules(const StopRules& a, const StopRules& b) {
   return a.max_iterations == b.max_iterations && a.unchanged_labels == b.unchanged_labels &&
-         a.most_changed == b.most_changed && a.rms == b.rms && a.most_voxels == b.most_voxels;
+         a.most_voxels == b.most_voxels;
 }
 
 Volume<float> phi_of(const SegmentRun& run, size_t f, const Context& context) {
@@ -54,65 +35,7 @@ Volume<float> phi_of(const SegmentRun& run, size_t f, const Context& context) {
 
 /// Whether a field came to its end because it hardly moves.
 bool is_calm(const FieldProgress& progress) {
-  return progress.stop == Stop::kAtRest || progress.stop == Stop::kLabels ||
-         progress.stop == Stop::kChanged || progress.stop == Stop::kRms;
-}
-
-/// Whether a field came to its end by means that its surface has left behind.
-bool is_at_end_too_early(const SegmentRun& run, size_t f) {
-  const FieldProgress& progress = run.progress[f];
-  return is_calm(progress) && progress.quiet < progress.iterations - run.fields[f].means_at;
-}
-
-/// Steps until the means of a run are due; many without a region term.
-int64_t steps_to_means(const SegmentRun& run) {
-  int64_t steps = std::numeric_limits<int64_t>::max();
-  if (run.request->config.region_weight == 0) return steps;
-  for (size_t f = 0; f < run.fields.size(); ++f) {
-    if (run.progress[f].stop != Stop::kNone) continue;
-    const int64_t due = run.fields[f].means_at + run.request->config.region_every;
-    steps = std::min(steps, std::max<int64_t>(0, due - run.progress[f].iterations));
-  }
-  return steps;
-}
-
-/// Whether means have hardly moved: by less than a thousandth of what is between them. The speed
-/// stays as it is then, and with it the set of what is active.
-bool is_close(const RegionMeans& now, const RegionMeans& before) {
-  const double least = std::abs(before.inside - before.outside) / 1000;
-  return std::abs(now.inside - before.inside) <= least &&
-         std::abs(now.outside - before.outside) <= least;
-}
-
-/// Takes new means where they are due, and lets fields go on that ended by old ones.
-void renew_means(SegmentRun& run, const Context& context) {
-  const LevelsetConfig& config = run.request->config;
-  if (config.region_weight == 0) return;
-  bool is_due = false, is_too_early = false;
-  for (size_t f = 0; f < run.fields.size(); ++f) {
-    is_too_early = is_too_early || is_at_end_too_early(run, f);
-    is_due = is_due || is_too_early ||
-             (run.progress[f].stop == Stop::kNone &&
-              run.progress[f].iterations - run.fields[f].means_at >= config.region_every);
-  }
-  if (!is_due) return;
-  bool is_changed = false;
-  for (size_t f = 0; f < run.fields.size(); ++f) {
-    SegmentField& field = run.fields[f];
-    field.means_at = run.progress[f].iterations;
-    const RegionMeans means = region_means_of(run, f, field.means_at, context);
-    if (is_close(means, field.means)) continue;
-    field.means = means;
-    make_speed(run, f, context);
-    is_changed = true;
-  }
-  if (!is_changed) return;
-  for (size_t f = 0; f < run.fields.size(); ++f) {
-    run.active[f] = {};
-    if (!is_too_early) continue;
-    run.progress[f].stop = Stop::kNone;
-    run.progress[f].quiet = 0;
-  }
+  return progress.stop == Stop::kAtRest || progress.stop == Stop::kLabels;
 }
 
 /// Runs of one job: their fields with what belongs to them are lent to it.
@@ -159,11 +82,8 @@ void advance_together(const std::vector<SegmentRun*>& runs, int64_t steps, const
     return std::all_of(runs.begin(), runs.end(), [](const SegmentRun* r) { return is_done(*r); });
   };
   while (steps > 0 && !all_done() && !context.stop_requested()) {
-    int64_t next = steps;
-    for (const SegmentRun* run : runs) next = std::min(next, steps_to_means(*run));
-    evolve(Together(runs).job(), next, context);
-    steps -= next;
-    for (SegmentRun* run : runs) renew_means(*run, context);
+    evolve(Together(runs).job(), steps, context);
+    steps = 0;
   }
 }
 
@@ -260,19 +180,6 @@ void warn_of_result(const LabelResult& label, std::vector<std::string>& warnings
 
 }  // namespace
 
-SegmentRun start_segmentation(const SegmentRequest& request, const Context& context) {
-  SegmentRun run;
-  run.request = &request;
-  {
-    const Clock clock(run.timing.prepare);
-    prepare_fields(run, context);
-  }
-  run.progress.resize(run.fields.size());
-  run.active.resize(run.fields.size());
-  run.history.resize(run.fields.size());
-  return run;
-}
-
 void advance(std::span<SegmentRun* const> runs, int64_t steps, const Context& context) {
   std::vector<SegmentRun*> left(runs.begin(), runs.end());
   while (!left.empty()) {
@@ -280,12 +187,7 @@ void advance(std::span<SegmentRun* const> runs, int64_t steps, const Context& co
     for (SegmentRun* run : left) {
       (same_rules(run->stops, left[0]->stops) ? same : others).push_back(run);
     }
-    double seconds = 0;
-    {
-      const Clock clock(seconds);
-      advance_together(same, steps, context);
-    }
-    for (SegmentRun* run : same) run->timing.solve += seconds;
+    advance_together(same, steps, context);
     left = std::move(others);
   }
 }
@@ -302,28 +204,22 @@ bool is_done(const SegmentRun& run) {
 
 SegmentResult finish_segmentation(SegmentRun run, const Context& context) {
   SegmentResult result;
-  double seconds = 0;
-  {
-    const Clock clock(seconds);
-    for (size_t f = 0; f < run.fields.size(); ++f) {
-      result.by_label.push_back(label_result(run, f, context));
-      result.by_label.back().fills_body = fills_body(run, f, result.by_label.back());
-      warn_of_result(result.by_label.back(), run.warnings);
-    }
-    result.labels = labels_of(result.by_label, run.request->image.grid(), context.threads);
-    for (size_t f = 0; f < run.fields.size() && run.request->wants_surface; ++f) {
-      LabelResult& label = result.by_label[f];
-      label.surface = is_calm(label.progress)
-                          ? place_surface(run.fields[f].field,
-                                          {label.phi_mm, result.labels, label.label}, context)
-                          : label.phi_mm;
-    }
+  for (size_t f = 0; f < run.fields.size(); ++f) {
+    result.by_label.push_back(label_result(run, f, context));
+    result.by_label.back().fills_body = fills_body(run, f, result.by_label.back());
+    warn_of_result(result.by_label.back(), run.warnings);
   }
-  run.timing.result += seconds;
+  result.labels = labels_of(result.by_label, run.request->image.grid(), context.threads);
+  for (size_t f = 0; f < run.fields.size() && run.request->wants_surface; ++f) {
+    LabelResult& label = result.by_label[f];
+    label.surface = is_calm(label.progress)
+                        ? place_surface(run.fields[f].field,
+                                        {label.phi_mm, result.labels, label.label}, context)
+                        : label.phi_mm;
+  }
   result.resolved = std::move(run.resolved);
   result.warnings = std::move(run.warnings);
   result.history = std::move(run.history);
-  result.timing = run.timing;
   return result;
 }
 

@@ -12,7 +12,6 @@
 #include "larch/data/volume.h"
 #include "larch/levelset/evolve/evolve.h"
 #include "larch/levelset/initial/spheres.h"
-#include "larch/levelset/speed/regions.h"
 #include "larch/levelset/speed/window.h"
 #include "larch/levelset/step/time_step.h"
 
@@ -69,7 +68,7 @@ struct Resolved {
   double slowest_front = 0;
   double speed_scale = 1;           ///< the speed image was divided by it
   double edge_contrast = 0;         ///< per mm; 0 without edges
-  int64_t voxels_not_a_number = 0;  ///< where D is -1 for that (data_speed.h)
+  int64_t voxels_not_a_number = 0;  ///< where D is -1 for that
   int64_t pinned_voxels = 0;        ///< of mask, frozen labels and max_distance_mm
   int64_t most_voxels = 0;          ///< of max_volume_ml; 0: no limit
 };
@@ -78,15 +77,6 @@ struct Resolved {
 struct SegmentField {
   int32_t label = 1;
   LevelsetField field{};
-  // With a region term:
-  Buffer<uint8_t> pinned{};  ///< on the field's device, x fastest; not 0: never inside; empty: none
-  RegionMeans means{};
-  int64_t means_at = 0;  ///< iteration that they are from
-};
-
-/// Seconds, by part.
-struct SegmentTiming {
-  double prepare = 0, solve = 0, result = 0;
 };
 
 /// A segmentation on its way. The request must outlive it.
@@ -96,14 +86,10 @@ struct SegmentRun {
   StopRules stops{};
   std::vector<std::string> warnings{};  ///< whole sentences with what to do
   std::vector<SegmentField> fields{};   ///< by ascending label
-  // With a region term; the copies on a CUDA device alone, where the fields are:
-  IntensitySteps intensity_steps{};
-  Buffer<float> intensities{}, given_speeds{};  ///< of the request's image and speed
   // By field, as in EvolveJob:
   std::vector<FieldProgress> progress{};
   std::vector<ActiveSet> active{};
   std::vector<std::vector<StepCount>> history{};
-  SegmentTiming timing{};
 };
 
 /// Makes speeds and first surfaces. Throws UsageError where nothing to start from is given, a seed
@@ -112,8 +98,7 @@ struct SegmentRun {
 SegmentRun start_segmentation(const SegmentRequest& request, const Context& context);
 
 /// Moves the runs by `steps` steps, or until each has stopped, in one job where their stop rules
-/// are the same. All have the same configuration. Region terms get new means on the way. Throws
-/// what evolve() throws.
+/// are the same. All have the same configuration. Throws what evolve() throws.
 void advance(std::span<SegmentRun* const> runs, int64_t steps, const Context& context);
 void advance(SegmentRun& run, int64_t steps, const Context& context);
 
@@ -141,7 +126,6 @@ struct SegmentResult {
   Resolved resolved{};
   std::vector<std::string> warnings{};
   std::vector<std::vector<StepCount>> history{};  ///< by label, by step
-  SegmentTiming timing{};
 };
 
 /// Reads the labels of a run.

@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 
 #include "tests/unit/levelset/requests.h"
-#include "tests/unit/levelset/speeds.h"
 
 namespace {
 
@@ -16,10 +15,7 @@ TEST_CASE("threads and trackers make no difference, with all terms on") {
   for (int64_t i = 0; i < request.image.voxels(); ++i) {
     request.image[i] += static_cast<float>(10 * hash_unit(4, 0, static_cast<uint64_t>(i)));
   }
-  request.config.edge_stop = true;
   request.config.advection_weight = 0.3;
-  request.config.region_weight = 0.3;
-  request.config.region_every = 17;
   request.config.max_distance_mm = 15;
   request.config.max_iterations = 150;
   const SegmentResult one = segment(request, {});
@@ -35,8 +31,6 @@ TEST_CASE("threads and trackers make no difference, with all terms on") {
 
 TEST_CASE("calls of any length give the same bytes") {
   SegmentRequest request = ball_request(20);
-  request.config.region_weight = 0.4;
-  request.config.region_every = 13;
   const SegmentResult whole = segment(request, {});
   REQUIRE(whole.by_label[0].progress.iterations > 60);
   SegmentRun run = start_segmentation(request, {});
@@ -62,81 +56,6 @@ TEST_CASE("a run is interrupted and goes on to the same bytes") {
   while (!is_done(run)) advance(run, 1000, context);
   const SegmentResult continued = finish_segmentation(std::move(run), context);
   CHECK(same_phi(whole, continued));
-}
-
-TEST_CASE("means of regions are those of the surface at the step when they are due") {
-  SegmentRequest request = ball_request(20);
-  request.config.region_weight = 0.4;
-  const Grid& grid = request.image.grid();
-  for (const int every : {6, 7}) {  // from either buffer
-    request.config.region_every = every;
-    SegmentRun run = start_segmentation(request, {});
-    for (int64_t times = 0; times < 2; ++times) {
-      CAPTURE(every, times);
-      const Volume<float> phi = phi_volume(run.fields[0].field, times * every, grid, {});
-      const RegionMeans means =
-          region_means({request.image, phi, {}}, request.config.region_band_mm);
-      CHECK(run.fields[0].means_at == times * every);
-      CHECK(run.fields[0].means.inside == means.inside);
-      CHECK(run.fields[0].means.outside == means.outside);
-      advance(run, every, {});
-    }
-  }
-}
-
-TEST_CASE("a surface is at its end only by the means of its last labels") {
-  SegmentRequest request = ball_request(0);
-  const Vec3d middle = middle_mm(request.image.grid());
-  request.image = volume_of<float>(request.image.grid(), [&](const Vec3d& at) {
-    const double r = norm(at - middle);
-    return r < 8 ? 140 : r < 20 ? 100 : 0;
-  });
-  request.config.region_weight = 1;
-  request.config.region_band_mm = 0;
-  request.config.region_every = 100000;  // never within a run
-  SECTION("at rest") {
-    request.config.unchanged_labels = 0;
-  }
-  SECTION("by labels") {
-    request.config.unchanged_labels = 5;
-  }
-  SECTION("by few changes") {
-    request.config.most_changed = 50;
-  }
-  SECTION("by small changes") {
-    request.config.rms = 0.01;
-  }
-  SegmentRun run = start_segmentation(request, {});
-  CHECK(run.fields[0].means.inside == Approx(140));
-  while (!is_done(run)) advance(run, 1000, {});
-  const FieldProgress& progress = run.progress[0];
-  CHECK(progress.quiet >= progress.iterations - run.fields[0].means_at);
-  CHECK(run.fields[0].means.inside == Approx(103).margin(1.5));
-  CHECK(run.fields[0].means.outside < 1);
-}
-
-TEST_CASE("new means move what was at rest, too") {
-  // A small ball is soon at rest, while a bright one grows and moves the means.
-  const Grid grid = levelset_grid({64, 36, 36});
-  const Vec3d small{10, 17.5, 17.5}, large{42, 17.5, 17.5};
-  SegmentRequest request;
-  request.image = volume_of<float>(grid, [&](const Vec3d& at) {
-    return std::max(60 * std::clamp((9 - norm(at - small)) / 6, 0.0, 1.0),
-                    200 * std::clamp((16 - norm(at - large)) / 3, 0.0, 1.0));
-  });
-  request.spheres = {{.centre = small, .radius = 5}, {.centre = large, .radius = 3}};
-  request.config.lower = 1;
-  request.config.upper = 300;
-  request.config.region_weight = 1;
-  request.config.region_band_mm = 0;
-  request.config.region_every = 25;
-  const SegmentResult bricks = segment(request, {});
-  request.config.tracker = Tracker::kBuffers;
-  const SegmentResult all = segment(request, {});
-  CHECK(same_phi(bricks, all));
-  CHECK(bricks.by_label[0].progress.iterations == all.by_label[0].progress.iterations);
-  CHECK(bricks.labels({42, 17, 17}) == 1);
-  CHECK(bricks.labels({13, 17, 17}) == 0);  // far from 0, but nearer to 0 than to 200
 }
 
 TEST_CASE("runs that are moved together have the bits that each has alone") {

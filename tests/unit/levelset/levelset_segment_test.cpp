@@ -372,15 +372,6 @@ TEST_CASE(
       return norm(at - Vec3d{27.5, 27.5, 27.5}) < 24 ? 1 : 0;
     });
   }
-  SECTION("arrival times at the speed of means of regions") {
-    request.arrival_mm = 10;
-    request.config.region_weight = 1;
-    request.config.region_band_mm = 0;
-    request.config.max_iterations = 0;
-    CHECK(ball_radius(segment(request, {}).by_label[0].phi_mm) == Approx(16).margin(0.6));
-    request.config.region_weight = 0;
-    request.config.max_iterations = 10000;
-  }
   SECTION("arrival times") {
     request.arrival_mm = 10;
     request.config.max_iterations = 0;
@@ -441,42 +432,6 @@ TEST_CASE("edges attract a surface that a window leaves beside them") {
   CHECK(ball_radius(edges.by_label[0].phi_mm) < 14.1);
   CHECK(edges.resolved.edge_contrast == 12);
   CHECK(edges.resolved.bounds.advection > 0);
-
-  request.config.edge_stop = true;
-  const SegmentRun stopping = start_segmentation(request, {});
-  const LevelsetField& field = stopping.fields[0].field;
-  const size_t at_edge = static_cast<size_t>(field.layout.offset({28, 28, 41}));
-  REQUIRE_FALSE(field.edge_stop.empty());
-  CHECK(field.edge_stop.data()[at_edge] < kSpeedOne / 2);  // slows the curvature
-  CHECK(field.edge_stop.data()[field.layout.offset({28, 28, 28})] > kSpeedOne * 9 / 10);
-}
-
-TEST_CASE("means of regions replace a window that is off") {
-  SegmentRequest request = ball_request(20);
-  request.config.lower = 20;  // far too wide
-  request.config.upper = 180;
-  request.config.region_weight = 1;
-  request.config.region_band_mm = 0;
-  request.config.region_every = 20;
-  const SegmentResult result = segment(request, {});
-  CHECK(ball_radius(result.by_label[0].phi_mm) == Approx(20).margin(0.25));
-
-  // With a band the means outside are those at the end within it.
-  request.image = volume_of<float>(request.image.grid(), [](const Vec3d& at) {
-    const double r = norm(at - Vec3d{27.5, 27.5, 27.5});
-    return r < 18 ? 100 : r < 22 ? 40 : 0;
-  });
-  request.config.lower = 60;
-  request.config.upper = 140;
-  request.config.region_weight = 0.3;
-  const auto outside = [&](double band_mm) {
-    request.config.region_band_mm = band_mm;
-    SegmentRun run = start_segmentation(request, {});
-    while (!is_done(run)) advance(run, 1000, {});
-    return run.fields[0].means.outside;
-  };
-  CHECK(outside(2) == Approx(40).margin(2));
-  CHECK(outside(0) < 10);
 }
 
 TEST_CASE("a speed image replaces the window, divided by its largest value above 1") {

@@ -96,7 +96,6 @@ void step_rows(const EvolveJob& job, const FieldRange& group, const GroupPhi& ph
   step.before = phi.before[k] + begin;
   step.after = phi.after[k] + begin;
   step.speed = field.speed.data() + begin;
-  if (!field.edge_stop.empty()) step.edge_stop = field.edge_stop.data() + begin;
   for (int axis = 0; axis < 3; ++axis) {
     if (!field.advection[axis].empty()) step.advection[axis] = field.advection[axis].data() + begin;
   }
@@ -212,11 +211,10 @@ void SharedCount::add(const BrickChange& change) {
   changed.fetch_add(change.changed, std::memory_order_relaxed);
   flipped.fetch_add(change.flipped, std::memory_order_relaxed);
   grown.fetch_add(change.grown, std::memory_order_relaxed);
-  squares.fetch_add(change.squares, std::memory_order_relaxed);
 }
 
 StepCount SharedCount::take(uint32_t active) {
-  return {active, changed.exchange(0), flipped.exchange(0), grown.exchange(0), squares.exchange(0)};
+  return {active, changed.exchange(0), flipped.exchange(0), grown.exchange(0)};
 }
 
 }  // namespace larch::levelset::cpu

@@ -64,7 +64,6 @@ void for_moving_groups(EvolveJob& job, const Context& context, const GroupEvolut
 struct SharedCount {
   std::atomic<uint32_t> changed{0}, flipped{0};
   std::atomic<int32_t> grown{0};
-  std::atomic<uint64_t> squares{0};
 
   void add(const BrickChange& change);
   /// The counts so far, which become 0.

@@ -157,7 +157,6 @@ struct GroupVoxels {
 VoxelSpeeds speeds_of(const LevelsetField& field) {
   VoxelSpeeds speeds;
   speeds.speed = field.speed.data();
-  if (!field.edge_stop.empty()) speeds.edge_stop = field.edge_stop.data();
   for (int axis = 0; axis < 3; ++axis) {
     if (!field.advection[axis].empty()) speeds.advection[axis] = field.advection[axis].data();
   }
@@ -238,7 +237,6 @@ StepCount step_field(GroupVoxels& g, const GroupPhi& phi, size_t k) {
                      ++sum.flipped;
                      sum.grown += after < 0 ? 1 : -1;
                    }
-                   sum.squares += squared_change(p.centre, after);
                  }
                  g.counts[k].add(sum);
                });

@@ -85,12 +85,6 @@ Volume<T> as_image(const Buffer<T>& values, const BrickLayout& layout, const Gri
 
 }  // namespace
 
-FieldBytes field_bytes(const Vec3i& size) {
-  const auto voxels = static_cast<uint64_t>(make_brick_layout(size).stored_voxels());
-  return {voxels * (2 * sizeof(float) + sizeof(int16_t)), voxels * sizeof(int16_t),
-          voxels * 3 * sizeof(int16_t)};
-}
-
 Buffer<int16_t> by_brick(const Volume<int16_t>& values, const Context& context) {
   const BrickLayout layout = make_brick_layout(values.size());
   Buffer<int16_t> host = filled_up<int16_t>(layout, 0);

@@ -21,8 +21,7 @@ struct LevelsetField {
   BrickLayout layout{};
   Step step{};
   std::array<Buffer<float>, 2> phi{};
-  Buffer<int16_t> speed{};      ///< D, kSpeedOne is 1; kFrozen: phi stays as it is
-  Buffer<int16_t> edge_stop{};  ///< g, kSpeedOne is 1; empty: 1 everywhere
+  Buffer<int16_t> speed{};  ///< D, kSpeedOne is 1; kFrozen: phi stays as it is
   std::array<Buffer<int16_t>, 3>
       advection{};  ///< A along x, y, z, kSpeedOne is 1; empty: 0 everywhere
   /// Fields of one group never overlap after a step: the sum of two is at least 0. All of a group
@@ -30,12 +29,6 @@ struct LevelsetField {
   /// together. -1: in none, alone.
   int32_t group = -1;
 };
-
-/// Bytes of a field with data speed alone, of one with edges' g and A as well.
-struct FieldBytes {
-  uint64_t plain = 0, edge_stop = 0, advection = 0;
-};
-FieldBytes field_bytes(const Vec3i& size);
 
 /// A field on context.device. `phi` in units of the smallest spacing, held in [-c, c] (both
 /// buffers); `speed` as LevelsetField::speed, of the same size. Throws InputError where phi is not
@@ -46,12 +39,12 @@ LevelsetField make_field(const Volume<float>& phi, const Volume<int16_t>& speed,
 /// Replaces both buffers by `phi`, held in [-c, c]: step 0 is next.
 void set_phi(LevelsetField& field, const Volume<float>& phi, const Context& context);
 
-/// Values of an image by brick, on the device of the context: for LevelsetField::speed, edge_stop
-/// and advection. What fills the bricks at the borders is 0.
+/// Values of an image by brick, on the device of the context: for LevelsetField::speed and
+/// advection. What fills the bricks at the borders is 0.
 Buffer<int16_t> by_brick(const Volume<int16_t>& values, const Context& context);
 
-/// LevelsetField::speed, edge_stop or advection (`values`) as an image on `grid`, which has the
-/// size of the field.
+/// LevelsetField::speed or advection (`values`) as an image on `grid`, which has the size of the
+/// field.
 Volume<int16_t> stored_volume(const LevelsetField& field, const Buffer<int16_t>& values,
                               const Grid& grid, const Context& context);
 

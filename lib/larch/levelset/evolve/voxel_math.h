@@ -21,8 +21,7 @@ LARCH_HD bool is_constant(const Stencil<float>& p) {
 /// What moves a voxel.
 struct VoxelSpeeds {
   const int16_t* speed = nullptr;
-  const int16_t* edge_stop = nullptr;  ///< null: 1 everywhere
-  const int16_t* advection[3] = {};    ///< null: 0 everywhere
+  const int16_t* advection[3] = {};  ///< null: 0 everywhere
 };
 
 /// phi of the voxel at `offset` after a step, its speed D being read. `least`: of the group's other
@@ -30,8 +29,7 @@ struct VoxelSpeeds {
 LARCH_HD float voxel_after(const Stencil<float>& p, int16_t speed, const VoxelSpeeds& speeds,
                            int64_t offset, const float* least, const Step& s) {
   if (speed == kFrozen) return p.centre;
-  const float stop = speeds.edge_stop != nullptr ? speed_of(speeds.edge_stop[offset]) : 1.0F;
-  float after = stepped(p, speed_of(speed), stop, s);
+  float after = stepped(p, speed_of(speed), s);
   if (speeds.advection[0] != nullptr) {
     after =
         advected(after, p, speed_of(speeds.advection[0][offset]),

@@ -113,8 +113,7 @@ double typical_steepness(const Volume<float>& steep) {
   if (some.empty()) {
     throw InputError(
         "the image has no edges: it is the same everywhere, or levelset.edge_scale_mm is far "
-        "larger "
-        "than it; choose a smaller one, leave out the terms of edges, or give "
+        "larger than it; choose a smaller one, leave out levelset.advection_weight, or give "
         "levelset.edge_contrast");
   }
   const auto middle = some.begin() + static_cast<std::ptrdiff_t>(some.size() / 2);
@@ -153,14 +152,10 @@ Edges find_edges(const Volume<float>& image, double sigma_mm, double contrast, d
   Volume<float> g = steepness(smoothed(image, sigma_mm, threads), threads);
   Edges edges;
   edges.contrast = contrast > 0 ? contrast : typical_steepness(g);
-  edges.stop = Volume<int16_t>(grid);
   for_voxels(grid, threads, [&](const Vec3i&, int64_t i) {
     const double ratio = static_cast<double>(g[i]) / edges.contrast;
     g[i] = static_cast<float>(1 / (1 + ratio * ratio));
-    edges.stop[i] = stored_speed(static_cast<double>(g[i]));
-    if (std::isfinite(image[i])) return;
-    edges.stop[i] = kSpeedOne;
-    g[i] = std::numeric_limits<float>::quiet_NaN();
+    if (!std::isfinite(image[i])) g[i] = std::numeric_limits<float>::quiet_NaN();
   });
   for (Volume<int16_t>& component : edges.advection) component = Volume<int16_t>(grid);
   const Beside beside(grid);

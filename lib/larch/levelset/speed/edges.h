@@ -17,15 +17,14 @@ Volume<float> smoothed(const Volume<float>& image, double sigma_mm, int threads)
 /// Where an image has edges, as LevelsetField stores it.
 struct Edges {
   double contrast = 0;  ///< k, per mm
-  /// g = 1 / (1 + (|grad I| / k)^2), central differences of the smoothed image: Caselles, Kimmel,
-  /// Sapiro, IJCV 22, 1997; Perona, Malik, IEEE Trans. PAMI 12, 1990.
-  Volume<int16_t> stop{};
-  /// A = -grad g in units of 1 / unit_mm: from both sides it points to the edge.
+  /// A = -grad g in units of 1 / unit_mm: from both sides it points to the edge. g = 1 / (1 +
+  /// (|grad I| / k)^2) with central differences of the smoothed image: Caselles, Kimmel, Sapiro,
+  /// IJCV 22, 1997; Perona, Malik, IEEE Trans. PAMI 12, 1990.
   std::array<Volume<int16_t>, 3> advection{};
   double largest_advection = 0;  ///< of |A_x| / h_x + ..., spacings in units of unit_mm
 };
 
-/// A voxel that is not finite has no edge (g = 1, A = 0) and makes none beside it: in differences
+/// A voxel that is not finite has no edge (A = 0) and makes none beside it: in differences
 /// the voxel itself stands for such a neighbour, as it does for one beyond the border.
 ///
 /// `contrast` per mm; 0: the median of |grad I| where that is above a hundredth of its largest

@@ -7,9 +7,8 @@
 
 #include "larch/levelset/step/step_math.h"
 
-// The data speed D of a voxel, from its intensity or a given speed, means of regions and edges. It
-// is made in doubles and rounded once, in one order of operations, so that both devices store the
-// same.
+// The data speed D of a voxel, from its intensity or a given speed. It is made in doubles and
+// rounded once, in one order of operations, so that both devices store the same.
 namespace larch::levelset {
 
 /// Neither NaN nor infinite.
@@ -34,22 +33,6 @@ LARCH_HD double window_speed(const Window& window, float intensity) {
   return speed < -1 ? -1.0 : speed;
 }
 
-/// Mean intensities on the two sides of a surface.
-struct RegionMeans {
-  double inside = 0, outside = 0;
-};
-
-/// The region speed of Chan, Vese, IEEE Trans. Image Processing 10, 2001, of a finite intensity, in
-/// units of the squared difference of the means, held in [-1, 1]: ((I - outside)^2 - (I -
-/// inside)^2) / (inside - outside)^2, which is 1 at the mean inside and -1 at the mean outside; 0
-/// where the means are the same.
-LARCH_HD double region_speed(const RegionMeans& means, float intensity) {
-  const double apart = means.inside - means.outside;
-  const double value = 2 * static_cast<double>(intensity) - means.inside - means.outside;
-  const double speed = value / (apart == 0 ? static_cast<double>(INFINITY) : apart);
-  return speed < -1 ? -1.0 : 1 < speed ? 1.0 : speed;
-}
-
 /// The integer nearest to a number below 2^31, half away from zero as lround has it, without a call
 /// or a branch. The number before 0.5 is added: 0.5 itself would carry the number before 0.5 on to
 /// 1, and halves get to the next integer with either.
@@ -68,38 +51,18 @@ LARCH_HD int16_t stored_speed(double speed) {
 
 /// What D of one label is made of, but for the numbers of a voxel.
 struct SpeedRule {
-  Window window{};           ///< or
-  bool is_given = false;     ///< a speed image, divided by given_scale
-  double given_scale = 1;    ///< not 0
-  double region_weight = 0;  ///< w: D = (1 - w) (window or given) + w region_speed
-  RegionMeans means{};
+  Window window{};         ///< or
+  bool is_given = false;   ///< a speed image, divided by given_scale
+  double given_scale = 1;  ///< not 0
 };
 
-/// Whether all numbers that D of a voxel is made of are finite: the intensity, unless a speed image
-/// stands in its place and there is no region term, and the given speed.
-template <bool kGiven, bool kRegions>
-LARCH_HD bool has_numbers(float intensity, float given) {
-  return (!kGiven || is_finite(given)) && ((kGiven && !kRegions) || is_finite(intensity));
-}
-
-/// D of a voxel as it is stored; -1 where it has not all numbers. kGiven: rule.is_given; kRegions:
-/// rule.region_weight > 0. `edge_stop`: g, which slows it down; 1 without edges.
-template <bool kGiven, bool kRegions>
-LARCH_HD int16_t stored_data_speed(const SpeedRule& rule, float intensity, float given,
-                                   double edge_stop) {
-  double speed =
-      kGiven ? static_cast<double>(given) / rule.given_scale : window_speed(rule.window, intensity);
-  if (kRegions) {
-    speed =
-        (1 - rule.region_weight) * speed + rule.region_weight * region_speed(rule.means, intensity);
-  }
-  speed = has_numbers<kGiven, kRegions>(intensity, given) ? speed : -1.0;
-  return stored_speed(speed * edge_stop);
-}
-
-/// A stored g as a number.
-LARCH_HD double edge_stop_of(int16_t stored) {
-  return static_cast<double>(stored) / kSpeedOne;
+/// D of a voxel as it is stored; -1 where `value` is not finite. `value`: the given speed where
+/// kGiven, which is rule.is_given, otherwise the intensity.
+template <bool kGiven>
+LARCH_HD int16_t stored_data_speed(const SpeedRule& rule, float value) {
+  const double speed =
+      kGiven ? static_cast<double>(value) / rule.given_scale : window_speed(rule.window, value);
+  return stored_speed(is_finite(value) ? speed : -1.0);
 }
 
 }  // namespace larch::levelset

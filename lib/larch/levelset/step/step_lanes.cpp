@@ -4,8 +4,6 @@
 
 #include <cmath>
 
-#include "larch/levelset/step/stop_math.h"
-
 namespace larch::levelset::cpu {
 namespace {
 
@@ -34,17 +32,6 @@ I8 is_frozen(const int16_t* speed) {
   I8 mask;
   for (int i = 0; i < kBrick; ++i) mask[i] = speed[i] == kFrozen ? -1 : 0;
   return mask;
-}
-
-struct Squares {
-  uint64_t sum = 0;
-};
-/// With the first `width` lanes of a row.
-void add_squares(Squares& squares, F8 before, F8 after, int32_t width) {
-  for (int i = 0; i < width; ++i) squares.sum += squared_change(before[i], after[i]);
-}
-uint64_t sum_of(const Squares& squares) {
-  return squares.sum;
 }
 
 #include "larch/levelset/step/step_lanes.inc"

@@ -33,7 +33,6 @@ struct BrickStep {
   const float* before = nullptr;
   float* after = nullptr;
   const int16_t* speed = nullptr;
-  const int16_t* edge_stop = nullptr;    ///< null: 1 everywhere
   const int16_t* advection[3] = {};      ///< null: 0 everywhere
   const float* const* others = nullptr;  ///< phi, from the image's first voxel, of the group's
                                          ///< other fields before the step
@@ -48,7 +47,6 @@ struct BrickChange {
   RowMask last = 0;   ///< whose voxel at x = 7 changed
   uint32_t changed = 0, flipped = 0;
   int32_t grown = 0;
-  uint64_t squares = 0;  ///< sum of squared_change
 };
 
 /// The step of a brick, eight voxels at a time, once for each instruction set; all give the same

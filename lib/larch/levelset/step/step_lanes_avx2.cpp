@@ -31,33 +31,6 @@ inline I8 is_frozen(const int16_t* speed) {
   return (I8)_mm256_cmpeq_epi32(load_words(speed), _mm256_set1_epi32(kFrozen));
 }
 
-/// Sums of integers below 2^52 in four lanes.
-struct Squares {
-  __m256i sum;
-};
-/// Numbers from 0 to below 2^52, without their fractions, as integers.
-inline __m256i whole(__m128 values) {
-  const __m256d shift = _mm256_set1_pd(4503599627370496.0);
-  const __m256d floor = _mm256_floor_pd(_mm256_cvtps_pd(values));
-  return _mm256_xor_si256(_mm256_castpd_si256(_mm256_add_pd(floor, shift)),
-                          _mm256_castpd_si256(shift));
-}
-/// squared_change of the first `width` lanes of a row.
-inline void add_squares(Squares& squares, F8 before, F8 after, int32_t width) {
-  const F8 change = after - before;
-  const F8 units = change * change * 1073741824.0F + 0.5F;
-  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-  const __m256i counts = _mm256_cmpgt_epi32(_mm256_set1_epi32(width), lane);
-  const __m256 kept = _mm256_and_ps((__m256)units, _mm256_castsi256_ps(counts));
-  squares.sum = _mm256_add_epi64(squares.sum, whole(_mm256_castps256_ps128(kept)));
-  squares.sum = _mm256_add_epi64(squares.sum, whole(_mm256_extractf128_ps(kept, 1)));
-}
-inline uint64_t sum_of(const Squares& squares) {
-  alignas(32) uint64_t lanes[4];
-  _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), squares.sum);
-  return lanes[0] + lanes[1] + lanes[2] + lanes[3];
-}
-
 #include "larch/levelset/step/step_lanes.inc"
 
 }  // namespace

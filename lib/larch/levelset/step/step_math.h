@@ -10,10 +10,10 @@
 
 // One explicit step of
 //
-//     d phi / dt = -(1 - a) D |grad phi| + a g kappa |grad phi| - w A . grad phi,   phi < 0 inside,
+//     d phi / dt = -(1 - a) D |grad phi| + a kappa |grad phi| - w A . grad phi,   phi < 0 inside,
 //
 // of Roberts, Packer, Sousa, Mitchell, "A work-efficient GPU algorithm for level set segmentation",
-// High Performance Graphics 2010, with the data speed D, the curvature kappa, and the terms g and A
+// High Performance Graphics 2010, with the data speed D, the curvature kappa, and the attraction A
 // of geodesic active contours (Caselles, Kimmel, Sapiro, IJCV 22, 1997). Lengths are in units of
 // the smallest spacing. F is float, or several voxels at once that have the same operations; a
 // comparison of F is a mask for `choose`. The order of all operations is part of the result: both
@@ -201,10 +201,10 @@ LARCH_HD float speed_of(int16_t stored) {
   return static_cast<float>(stored) * (1.0F / static_cast<float>(kSpeedOne));
 }
 
-/// phi after a step with data and curvature alone. `speed`: D; `stop`: g, 1 without edges.
+/// phi after a step with data and curvature alone. `speed`: D.
 template <class F>
-LARCH_HD F stepped(const Stencil<F>& p, F speed, F stop, const Step& s) {
-  F rate = F(s.curvature) * (stop * curvature_flow(p, s));
+LARCH_HD F stepped(const Stencil<F>& p, F speed, const Step& s) {
+  F rate = F(s.curvature) * curvature_flow(p, s);
   rate = rate - F(s.propagation) * (speed * upwind_gradient(p, speed, s));
   return p.centre + F(s.time) * rate;
 }

@@ -15,8 +15,6 @@ enum class Stop : uint8_t {
   kNone,        ///< it still is
   kAtRest,      ///< no voxel changed, or none had anything to be moved by
   kLabels,      ///< no voxel changed its side for StopRules::unchanged_labels steps
-  kChanged,     ///< at most StopRules::most_changed voxels changed
-  kRms,         ///< root mean square of the changes below StopRules::rms
   kVolume,      ///< more than StopRules::most_voxels inside
   kIterations,  ///< StopRules::max_iterations
 };
@@ -27,7 +25,6 @@ struct StepCount {
   uint32_t changed = 0;  ///< voxels whose value changed
   uint32_t flipped = 0;  ///< voxels that changed their side
   int32_t grown = 0;     ///< voxels that are inside now, minus those that were
-  uint64_t squares = 0;  ///< sum of squared_change
 };
 
 /// When a field stops. Fields of one group stop together: what their voxels did is added up; the
@@ -35,8 +32,6 @@ struct StepCount {
 struct StopRules {
   int64_t max_iterations = 10000;
   int64_t unchanged_labels = 200;  ///< 0: never
-  int64_t most_changed = -1;       ///< -1: never
-  double rms = 0;                  ///< of the voxels that changed; 0: never
   int64_t most_voxels = 0;         ///< inside; 0: no limit
 };
 
@@ -48,23 +43,15 @@ struct FieldProgress {
   Stop stop = Stop::kNone;
 };
 
-/// One square of a change of phi, in units of 2^-30, rounded.
-LARCH_HD uint64_t squared_change(float before, float after) {
-  const float change = after - before;
-  const float above = change * change * 1073741824.0F + 0.5F;
-  return static_cast<uint64_t>(above);
-}
-
 /// A step of all fields of a group.
 struct GroupStep {
-  uint64_t changed = 0, flipped = 0, squares = 0;
+  uint64_t changed = 0, flipped = 0;
   int64_t most_inside = 0;  ///< of one field
 
   /// `progress` is that before the step.
   LARCH_HD void add(const StepCount& step, const FieldProgress& progress) {
     changed += step.changed;
     flipped += step.flipped;
-    squares += step.squares;
     const int64_t inside = progress.inside + step.grown;
     if (inside > most_inside) most_inside = inside;
   }
@@ -80,12 +67,6 @@ LARCH_HD FieldProgress advanced(FieldProgress progress, const StepCount& step,
     progress.stop = Stop::kAtRest;
   } else if (rules.unchanged_labels > 0 && progress.quiet >= rules.unchanged_labels) {
     progress.stop = Stop::kLabels;
-  } else if (static_cast<int64_t>(group.changed) <= rules.most_changed) {
-    progress.stop = Stop::kChanged;
-  } else if (rules.rms > 0 &&
-             static_cast<double>(group.squares) <
-                 rules.rms * rules.rms * 1073741824.0 * static_cast<double>(group.changed)) {
-    progress.stop = Stop::kRms;
   } else if (rules.most_voxels > 0 && group.most_inside > rules.most_voxels) {
     progress.stop = Stop::kVolume;
   } else if (progress.iterations >= rules.max_iterations) {

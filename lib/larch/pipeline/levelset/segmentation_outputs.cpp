@@ -62,10 +62,8 @@ Json history_of(const std::vector<StepCount>& history, int64_t inside_at_end) {
 }
 
 /// In the order of levelset::Stop.
-constexpr const char* kStopTexts[] = {"not at its end",   "at rest: no voxel changed",
-                                      "labels unchanged", "few voxels changed",
-                                      "small changes",    "largest volume",
-                                      "most iterations"};
+constexpr const char* kStopTexts[] = {"not at its end", "at rest: no voxel changed",
+                                      "labels unchanged", "largest volume", "most iterations"};
 
 Json label_report(const LabelResult& label, const levelset::ResolvedLabel& used,
                   const std::vector<StepCount>& history) {

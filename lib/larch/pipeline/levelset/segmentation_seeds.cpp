@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 #include <string_view>
-#include <tuple>
+#include <utility>
 
 #include "larch/cases/images.h"
 #include "larch/config/flags.h"
@@ -145,22 +145,14 @@ void check_scalings(const SegmentationSeeds& seeds, const levelset::LevelsetConf
 /// Throws UsageError for a flag that has no effect. Defaults pass, because 3D Slicer gives all
 /// flags.
 void check_effects(const levelset::LevelsetConfig& config, const GivenFlags& given) {
+  if (config.advection_weight > 0) return;
   const levelset::LevelsetConfig usual;
-  const bool has_edges = config.edge_stop || config.advection_weight > 0;
-  const bool has_regions = config.region_weight > 0;
-  const char *edges = "--edge_stop or --advection_weight", *regions = "--region_weight";
-  for (const auto& [flag, is_usual, has_effect, what] :
-       {std::tuple("--edge_scale_mm", config.edge_scale_mm == usual.edge_scale_mm, has_edges,
-                   edges),
-        std::tuple("--edge_contrast", config.edge_contrast == usual.edge_contrast, has_edges,
-                   edges),
-        std::tuple("--region_every", config.region_every == usual.region_every, has_regions,
-                   regions),
-        std::tuple("--region_band_mm", config.region_band_mm == usual.region_band_mm, has_regions,
-                   regions)}) {
-    if (has_effect || is_usual || !given.has(flag)) continue;
-    throw UsageError(std::string(flag) + " has no effect without " + what +
-                     "; give that too, or leave it out");
+  for (const auto& [flag, is_usual] :
+       {std::pair("--edge_scale_mm", config.edge_scale_mm == usual.edge_scale_mm),
+        std::pair("--edge_contrast", config.edge_contrast == usual.edge_contrast)}) {
+    if (is_usual || !given.has(flag)) continue;
+    throw UsageError(std::string(flag) +
+                     " has no effect without --advection_weight; give that too, or leave it out");
   }
 }
 
