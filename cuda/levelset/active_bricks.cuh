@@ -72,11 +72,10 @@ __device__ inline void set_active(uint32_t* words, const FieldView& view, const 
 }
 
 /// Sets what a changed brick concerns in the next step: itself and its neighbours across faces and
-/// edges that a change has reached (faces_of), and itself in the other fields of its group. Called
-/// by one warp; a lane has a row of bricks. kAlone: the field is in no group, and views is not
-/// read.
+/// edges that a change has reached (faces_of), and itself in the other fields. Called by one warp;
+/// a lane has a row of bricks. kAlone: there are no others, and views is not read.
 template <bool kAlone>
-__device__ void activate(const FieldView& view, const FieldView* views, const BrickEntry& entry,
+__device__ void activate(const FieldView& view, const FieldViews& views, const BrickEntry& entry,
                          uint32_t faces, uint32_t lane, uint32_t* words) {
   // Its own row and those across faces and edges.
   constexpr uint32_t kRows = 9;
@@ -97,7 +96,7 @@ __device__ void activate(const FieldView& view, const FieldView* views, const Br
   if constexpr (!kAlone) {
     if (beside.y != 0 || beside.z != 0) return;
 #pragma unroll 1
-    for (int32_t k = view.group_first; k < view.group_first + view.group_count; ++k) {
+    for (int32_t k = 0; k < views.count; ++k) {
       if (k != entry.field()) set_active(words, views[k], at, 2);
     }
   }
@@ -120,9 +119,9 @@ class BrickDeal {
     uint32_t per_block;               ///< 2^32 / blocks, rounded down
   };
 
-  /// `views`: of all fields. A barrier is needed before anything else.
-  __device__ BrickDeal(Memory& memory, const FieldView* views, int32_t fields, uint32_t words)
-      : memory_(memory), views_(views), fields_(fields) {
+  /// A barrier is needed before anything else.
+  __device__ BrickDeal(Memory& memory, const FieldViews& views, uint32_t words)
+      : memory_(memory), views_(views) {
     if (threadIdx.x < words) memory_.first[threadIdx.x] = first_of(threadIdx.x);
     if (threadIdx.x == 0) memory_.per_block = UINT32_MAX / gridDim.x;
   }
@@ -238,28 +237,27 @@ class BrickDeal {
 
   /// The brick of the first bit of a word, inner if it is one along y and z.
   __device__ BrickEntry first_of(uint32_t word) const {
-    int32_t field = 0;
-    for (int32_t end = fields_; end - field > 1;) {
-      const int32_t middle = (field + end) / 2;
-      (views_[middle].first_word <= word ? field : end) = middle;
+    const BrickLayout& layout = views_[0].layout;
+    uint32_t field = 0;
+    if (views_.count > 1) {
+      field = word / active_words(layout);
+      word -= field * active_words(layout);
     }
-    const FieldView& view = views_[field];
-    const Vec3i first = first_brick(view.layout, word - view.first_word);
-    BrickEntry entry = brick_entry(view.layout, first, field);
-    if (is_inner_row(view.layout, first)) entry.z_field |= BrickEntry::kInner;
+    const Vec3i first = first_brick(layout, word);
+    BrickEntry entry = brick_entry(layout, first, static_cast<int32_t>(field));
+    if (is_inner_row(layout, first)) entry.z_field |= BrickEntry::kInner;
     return entry;
   }
   /// The brick of another bit of the same word, whose first brick is `first`.
   __device__ BrickEntry entry_of(const BrickEntry& first, uint32_t bit) const {
     const int32_t x = first.x() + static_cast<int32_t>(bit);
-    const bool is_inner = x > 0 && x + 1 < views_[first.field()].layout.count.x;
+    const bool is_inner = x > 0 && x + 1 < views_[0].layout.count.x;
     return {first.number + bit, first.x_y + bit,
             is_inner ? first.z_field : first.z_field & ~BrickEntry::kInner};
   }
 
   Memory& memory_;
-  const FieldView* views_;
-  int32_t fields_;
+  const FieldViews views_;
   uint32_t word_ = 0;     ///< this thread's first one
   uint32_t own_ = 0;      ///< set bits of this thread's words
   uint32_t of_warp_ = 0;  ///< of the warp's

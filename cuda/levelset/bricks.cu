@@ -23,17 +23,11 @@ namespace {
 constexpr uint32_t kThreads = BrickDeal::kThreads, kWarps = kThreads / 32;
 
 struct BrickRun {
-  const FieldView* views;
-  FieldProgress* progress;
-  int32_t fields;
-  int32_t steps;
-  uint32_t slots;     ///< bricks whose voxels are listed at a time
-  uint32_t staged;    ///< bricks that are read whole, if a block has no more of them
-  int32_t only_side;  ///< of its phi that step 0 reads
+  JobView job;
+  uint32_t slots;   ///< bricks whose voxels are listed at a time
+  uint32_t staged;  ///< bricks that are read whole, if a block has no more of them
   ActiveBits active;
-  uint32_t turn;      ///< of step 0: ActiveBits::set
-  StepCount* counts;  ///< by step and field
-  StopRules rules;
+  uint32_t turn;   ///< of step 0: ActiveBits::set
   FieldView only;  ///< where there is one field, without edges: its view, nearer to the threads
 };
 
@@ -61,45 +55,44 @@ struct BlockCount {
   }
 };
 
-/// Shared memory of a block of threads. kOnly: BrickRun::only is the field.
-template <bool kOnly>
+/// Shared memory of a block of threads.
 struct BlockMemory {
   BrickDeal::Memory* deal;
-  FieldView* views;         ///< by field, as the following
-  FieldProgress* progress;  ///< the same in every block
-  BlockCount* counts;       ///< 0 between steps
-  int32_t* side;            ///< of phi that step 0 reads
+  Progress* progress;  ///< the same in every block
+  int64_t* inside;     ///< by field, as the following
+  FieldView* views;
+  BlockCount* counts;  ///< 0 between steps
   BrickVoxels* voxels;
 
   __device__ BlockMemory(char* shared, int32_t fields)
       : deal(reinterpret_cast<BrickDeal::Memory*>(shared)),
-        views(reinterpret_cast<FieldView*>(deal + 1)),
-        progress(reinterpret_cast<FieldProgress*>(views + fields)),
-        counts(reinterpret_cast<BlockCount*>(progress + fields)),
-        side(reinterpret_cast<int32_t*>(counts + fields)),
+        progress(reinterpret_cast<Progress*>(deal + 1)),
+        inside(reinterpret_cast<int64_t*>(progress + 1)),
+        views(reinterpret_cast<FieldView*>(inside + fields)),
+        counts(reinterpret_cast<BlockCount*>(views + fields)),
         voxels(
             reinterpret_cast<BrickVoxels*>(shared + before_voxels(static_cast<size_t>(fields)))) {}
   LARCH_HD static constexpr size_t before_voxels(size_t fields) {
     // Each part begins where the one before ends, but for the voxels.
-    static_assert(sizeof(BrickDeal::Memory) % alignof(FieldView) == 0 &&
-                  sizeof(FieldView) % alignof(FieldProgress) == 0 &&
-                  sizeof(FieldProgress) % alignof(BlockCount) == 0 &&
-                  sizeof(BlockCount) % alignof(int32_t) == 0 && alignof(BrickVoxels) <= 16);
-    const size_t each =
-        sizeof(FieldView) + sizeof(FieldProgress) + sizeof(BlockCount) + sizeof(int32_t);
-    return (sizeof(BrickDeal::Memory) + fields * each + 15) / 16 * 16;
+    static_assert(sizeof(BrickDeal::Memory) % alignof(Progress) == 0 &&
+                  sizeof(Progress) % alignof(int64_t) == 0 &&
+                  sizeof(int64_t) % alignof(FieldView) == 0 &&
+                  sizeof(FieldView) % alignof(BlockCount) == 0 && alignof(BrickVoxels) <= 16);
+    const size_t each = sizeof(int64_t) + sizeof(FieldView) + sizeof(BlockCount);
+    return (sizeof(BrickDeal::Memory) + sizeof(Progress) + fields * each + 15) / 16 * 16;
   }
   static size_t bytes(uint32_t slots, size_t fields) {
     return before_voxels(fields) + BrickVoxels::bytes(slots);
   }
-  __device__ void load(const BrickRun& run) const {
-    for (auto f = static_cast<int32_t>(threadIdx.x); f < run.fields; f += kThreads) {
-      views[f] = run.views[f];
-      progress[f] = run.progress[f];
+  /// `only`: BrickRun::only, or null.
+  __device__ void load(const JobView& job, const FieldView* only) const {
+    for (auto f = static_cast<int32_t>(threadIdx.x); f < job.views.count; f += kThreads) {
+      views[f] = job.views[f];
+      inside[f] = job.inside[f];
       counts[f] = {};
-      side[f] = side_of(run.progress[f].iterations);
     }
-    voxels->begin(kOnly ? &run.only : nullptr);
+    if (threadIdx.x == 0) *progress = *job.progress;
+    voxels->begin(only);
     __syncthreads();
   }
 };
@@ -115,10 +108,11 @@ __device__ inline char* address_in_register(char* shared) {
 template <bool kOnly>
 class BrickBlock {
  public:
-  __device__ BrickBlock(const BrickRun& run, const BlockMemory<kOnly>& memory)
+  __device__ BrickBlock(const BrickRun& run, const BlockMemory& memory)
       : run_(run),
         memory_(memory),
-        deal_(*memory.deal, memory.views, run.fields, run.active.count),
+        views_{memory.views, kOnly ? 1 : run.job.views.count},
+        deal_(*memory.deal, views_, run.active.count),
         lane_(in_register(threadIdx.x % 32)),
         warp_(in_register(threadIdx.x / 32)),
         turn_(run.turn) {
@@ -126,25 +120,21 @@ class BrickBlock {
   }
 
   /// Deals the active bricks of a step, from the block's `first` one on; before that, ends the step
-  /// before. False where no field goes on, or all steps are done.
+  /// before. False where the job does not go on, or all steps are done.
   __device__ bool begin(int32_t step, uint32_t first) {
     // What comes from memory is asked for first, and what needs none of it is done meanwhile.
     const uint32_t *active = run_.active.set(turn_), count = run_.active.count;
     deal_.begin(active, count, number());
     StepCount last;
     const bool is_new = first == 0, ends_step = is_new && step > 0;
-    const bool decides = kOnly && ends_step && number() == kThreads - 1;
-    if (decides) last = read_count(counts(step - 1));
+    const bool decides = ends_step && number() == kThreads - 1;
+    if (kOnly && decides) last = read_count(counts(step - 1));
     if (is_new) clear(run_.active.set(turn_ + 2));
     deal_.count(active, count, number());
     bricks_ = deal_.bricks(lane_);
     bool is_on = !ends_step;
-    if (kOnly) {
-      if (decides) is_on = advance_alone(*memory_.progress, last, run_.rules);
-    } else if (ends_step) {
-      is_on = end_step(step - 1);
-    }
-    return deal_.deal(active, count, number(), first, is_on) && step < run_.steps;
+    if (decides) is_on = end_step(step - 1, last);
+    return deal_.deal(active, count, number(), first, is_on) && step < run_.job.steps;
   }
 
   /// A step of the bricks that were dealt from the block's `first` one on. True where there are
@@ -165,7 +155,7 @@ class BrickBlock {
       __syncthreads();
       for (uint32_t s = warp_; s < bricks; s += kWarps) finish(step, memory_.voxels->slots[s]);
       // By the last warp first, since the first ones have most to finish.
-      for (auto f = static_cast<int32_t>(kWarps - 1 - warp_); f < run_.fields; f += kWarps) {
+      for (auto f = static_cast<int32_t>(kWarps - 1 - warp_); f < views_.count; f += kWarps) {
         memory_.counts[f].move_to(counts(step)[f], lane_);
       }
     }
@@ -195,33 +185,28 @@ class BrickBlock {
   __device__ const FieldView& view_of(int32_t field) const {
     return kOnly ? run_.only : memory_.views[field];
   }
-  /// Where phi is read in a step. Running fields make one iteration in each.
-  __device__ bool reads_second(int32_t step, int32_t field) const {
-    return (((kOnly ? run_.only_side : memory_.side[field]) ^ step) & 1) != 0;
-  }
-  __device__ bool is_running(int32_t field) const {
-    return kOnly || memory_.progress[field].stop == Stop::kNone;
-  }
+  /// Where phi is read in a step.
+  __device__ bool reads_second(int32_t step) const { return run_.job.side_in(step) != 0; }
   __device__ StepCount* counts(int32_t step) const {
-    return run_.counts + int64_t{step} * run_.fields;
+    return run_.job.counts + int64_t{step} * views_.count;
   }
 
-  /// Decides which fields go on after a step: for this thread, does one?
-  __device__ bool end_step(int32_t step) const {
-    bool is_on = false;
-    for (auto f = static_cast<int32_t>(number()); f < run_.fields; f += kThreads) {
-      if (memory_.views[f].group_first == f) {
-        is_on =
-            advance_group(memory_.progress, counts(step), memory_.views[f], run_.rules) || is_on;
-      }
+  /// Decides whether the job goes on after a step. `only`: the counts of the step where kOnly.
+  __device__ bool end_step(int32_t step, const StepCount& only) const {
+    StepSum sum;
+    if (kOnly) {
+      sum.add(only, *memory_.inside);
+    } else {
+      add_fields(sum, counts(step), memory_.inside, views_.count);
     }
-    return is_on;
+    *memory_.progress = advanced(*memory_.progress, sum, run_.job.rules);
+    return memory_.progress->stop == Stop::kNone;
   }
 
   /// Reads the bits of a brick before a step.
   __device__ ReadBits read(int32_t step, const BrickEntry& brick, uint32_t lane) const {
     const FieldView& view = view_of(brick.field());
-    const uint32_t* clamped = reads_second(step, brick.field()) ? view.clamped[1] : view.clamped[0];
+    const uint32_t* clamped = reads_second(step) ? view.clamped[1] : view.clamped[0];
     const LaneOffsets offsets =
         kOnly ? memory_.voxels->offsets[lane] : lane_offsets(view.layout, lane);
     return {read_bits(view.layout, offsets, clamped, brick, lane),
@@ -234,8 +219,7 @@ class BrickBlock {
     const auto row_at = [&](uint32_t row) {
       return kOnly ? memory_.voxels->rows[row] : row_of_halo(view.layout, row);
     };
-    to.fetch(view, reads_second(step, brick.field()) ? view.phi[1] : view.phi[0], brick, row_at,
-             share, lane);
+    to.fetch(view, reads_second(step) ? view.phi[1] : view.phi[0], brick, row_at, share, lane);
   }
 
   /// The lane, anew: so what follows from it takes no registers during other parts of a step.
@@ -263,7 +247,7 @@ class BrickBlock {
     const BrickEntry brick = deal_.brick(s);
     if (part < kHalf) {
       list(step, brick, s, {kHalf, part}, lane);
-    } else if (is_running(brick.field())) {
+    } else {
       fetch(step, brick, memory_.voxels->staged()[s], {kHalf, part - kHalf}, lane);
       larch::cuda::wait_for_copies();
     }
@@ -277,10 +261,8 @@ class BrickBlock {
     BrickSlot& slot = voxels.slots[at];
     const bool is_first = share.part == 0;
     if (is_first && lane == 0) slot.entry = brick;
-    if (!is_running(brick.field())) return;
     const ReadBits bits = read(step, brick, lane);
-    const bool keeps_low = kOnly || view_of(brick.field()).group_count == 1;
-    const uint32_t moving = moving_voxels(bits.clamped, keeps_low, lane);
+    const uint32_t moving = moving_voxels(bits.clamped, kOnly || views_.count == 1, lane);
     const uint32_t all = moving | bits.unequal;
     if (is_first) {
       if (lane == 0) {
@@ -324,7 +306,7 @@ class BrickBlock {
     const BrickEntry brick = slot.entry;
     const uint32_t voxel = listed % kBrickVoxels;
     const FieldView& view = view_of(brick.field());
-    const bool second = reads_second(step, brick.field());
+    const bool second = reads_second(step);
     const int64_t at = brick.first_voxel() + voxel;
     Stencil<float> stencil;
     int16_t speed = 0;
@@ -338,7 +320,7 @@ class BrickBlock {
     }
     const float before = stencil.centre;
     const float after =
-        next_value<kOnly>(view, memory_.views, brick.field(), second ? 1 : 0, at, stencil, speed);
+        next_value<kOnly>(view, views_, brick.field(), second ? 1 : 0, at, stencil, speed);
     (second ? view.phi[0] : view.phi[1])[at] = after;
     uint32_t* clamped = slot.clamped + voxel / 32;
     if (after == kClamp) atomicOr(clamped, 1U << voxel % 32);
@@ -352,13 +334,12 @@ class BrickBlock {
   __device__ void finish(int32_t step, const BrickSlot& slot) {
     const uint32_t lane = lane_anew();
     const BrickEntry brick = slot.entry;
-    if (!is_running(brick.field())) return;
     const FieldView& view = view_of(brick.field());
     const uint32_t faces = slot.faces;
     if (faces != 0) {
-      activate<kOnly>(view, memory_.views, brick, faces, lane, run_.active.set(turn_ + 1));
+      activate<kOnly>(view, views_, brick, faces, lane, run_.active.set(turn_ + 1));
     }
-    uint32_t* clamped = view.clamped[reads_second(step, brick.field()) ? 0 : 1];
+    uint32_t* clamped = view.clamped[reads_second(step) ? 0 : 1];
     clamped[int64_t{brick.number} * kClampedWords + lane] = slot.clamped[lane];
     if (lane < kVoxelWords) {
       view.unequal[int64_t{brick.number} * kVoxelWords + lane] = slot.moving[lane];
@@ -373,7 +354,8 @@ class BrickBlock {
   }
 
   const BrickRun& run_;
-  const BlockMemory<kOnly>& memory_;
+  const BlockMemory& memory_;
+  const FieldViews views_;
   BrickDeal deal_;
   const uint32_t lane_;
   const uint32_t warp_;
@@ -385,8 +367,8 @@ class BrickBlock {
 template <bool kOnly>
 __global__ void __launch_bounds__(kThreads, 1) bricks_kernel(const __grid_constant__ BrickRun run) {
   extern __shared__ __align__(16) char shared[];
-  const BlockMemory<kOnly> memory(address_in_register(shared), kOnly ? 1 : run.fields);
-  memory.load(run);
+  const BlockMemory memory(address_in_register(shared), kOnly ? 1 : run.job.views.count);
+  memory.load(run.job, kOnly ? &run.only : nullptr);
   const auto grid = cooperative_groups::this_grid();
   BrickBlock<kOnly> block(run, memory);
   uint32_t first = 0;
@@ -401,9 +383,10 @@ __global__ void __launch_bounds__(kThreads, 1) bricks_kernel(const __grid_consta
     ++step;
   }
   if (blockIdx.x != 0) return;
-  for (auto f = static_cast<int32_t>(threadIdx.x); f < run.fields; f += kThreads) {
-    run.progress[f] = memory.progress[f];
+  for (auto f = static_cast<int32_t>(threadIdx.x); f < run.job.views.count; f += kThreads) {
+    run.job.inside[f] = memory.inside[f];
   }
+  if (threadIdx.x == 0) *run.job.progress = *memory.progress;
 }
 
 /// As many slots as fit the shared memory of a block; one where none does, so that the launch tells
@@ -411,7 +394,7 @@ __global__ void __launch_bounds__(kThreads, 1) bricks_kernel(const __grid_consta
 uint32_t most_slots(size_t fields, const Device& device) {
   uint32_t slots = kMostSlots;
   const size_t most = most_shared_bytes(device);
-  while (slots > 1 && BlockMemory<false>::bytes(slots, fields) > most) --slots;
+  while (slots > 1 && BlockMemory::bytes(slots, fields) > most) --slots;
   return slots;
 }
 
@@ -419,25 +402,23 @@ uint32_t most_slots(size_t fields, const Device& device) {
 class ActiveBricks {
  public:
   explicit ActiveBricks(DeviceJob& job) : job_(job), device_(job.context().device) {
-    const bool is_only = job.is_plain() && job.fields() == 1;
-    kernel_ = is_only ? reinterpret_cast<const void*>(bricks_kernel<true>)
-                      : reinterpret_cast<const void*>(bricks_kernel<false>);
+    kernel_ = job.is_plain() ? reinterpret_cast<const void*>(bricks_kernel<true>)
+                             : reinterpret_cast<const void*>(bricks_kernel<false>);
     const auto fields = static_cast<size_t>(job.fields());
     slots_ = most_slots(fields, device_);
-    bytes_ = BlockMemory<false>::bytes(slots_, fields);
-    blocks_ = cooperative_blocks(kernel_, kThreads, bytes_, job.most_blocks(), device_);
-    const FieldView& last = job.view(job.fields() - 1);
-    count_ = last.first_word + active_words(last.layout);
+    bytes_ = BlockMemory::bytes(slots_, fields);
+    blocks_ = cooperative_blocks(kernel_, kThreads, bytes_, job.job().most_blocks, device_);
+    count_ = static_cast<uint32_t>(fields) * active_words(job.view(0).layout);
     words_ = Buffer<uint32_t>(device_, 3 * size_t{count_});
     words_.set_zero();
   }
 
   /// What the first step computes: found, or given by the job.
   void begin() {
-    job_.stop_before_steps(first_set(job_, Listed::kBricks, active().words));
+    first_set(job_, Listed::kBricks, active().words);
     std::vector<uint32_t> words = download();
     for (int32_t f = 0; f < job_.fields(); ++f) {
-      for (const uint32_t brick : job_.active(f).items) {
+      for (const uint32_t brick : job_.active(f)) {
         const FieldView& view = job_.view(f);
         const Vec3i at = view.layout.brick_at(brick);
         words[view.first_word + active_word(view.layout, at)] |= 1U << at.x % kWordBits;
@@ -448,20 +429,13 @@ class ActiveBricks {
   }
 
   void run(int64_t steps) {
-    job_.begin(steps);
     BrickRun run{};
-    run.views = job_.views();
-    run.progress = job_.progress();
-    run.fields = job_.fields();
-    run.steps = static_cast<int32_t>(steps);
+    run.job = job_.begin(steps);
     run.slots = slots_;
     run.staged = BrickVoxels::most_staged(slots_);
     run.active = active();
     run.turn = turn_;
-    run.counts = job_.counts();
-    run.rules = job_.rules();
     run.only = job_.view(0);
-    run.only_side = side_of(job_.progress(0).iterations);
     void* arguments[] = {&run};
     LARCH_CUDA_CHECK(cudaLaunchCooperativeKernel(kernel_, dim3(blocks_), dim3(kThreads), arguments,
                                                  bytes_, larch::cuda::stream_of(device_)));
@@ -470,17 +444,16 @@ class ActiveBricks {
     turn_ = static_cast<uint32_t>((turn_ + steps) % 3);
   }
 
-  /// Gives the job what the next step of its running fields computes.
+  /// Gives the job what the next step computes.
   void finish() {
-    for (int32_t f = 0; f < job_.fields(); ++f) job_.active(f).items.clear();
     const std::vector<uint32_t> words = download();
     for (int32_t f = 0; f < job_.fields(); ++f) {
       const FieldView& view = job_.view(f);
-      if (job_.progress(f).stop != Stop::kNone) continue;
+      job_.active(f).clear();
       for (uint32_t w = 0; w < active_words(view.layout); ++w) {
         const int64_t first = view.layout.brick_of(first_brick(view.layout, w));
         for (uint32_t word = words[view.first_word + w]; word != 0; word &= word - 1) {
-          job_.active(f).items.push_back(static_cast<uint32_t>(first + std::countr_zero(word)));
+          job_.active(f).push_back(static_cast<uint32_t>(first + std::countr_zero(word)));
         }
       }
     }
@@ -509,10 +482,8 @@ class ActiveBricks {
 
 void evolve_bricks(EvolveJob& job, int64_t steps, const Context& context) {
   LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
-  for_parts(job, [&](size_t first, size_t last) {
-    DeviceJob part(job, first, last, Listed::kBricks, context);
-    if (part.is_running()) evolve_active<ActiveBricks>(part, steps);
-  });
+  DeviceJob on_device(job, Listed::kBricks, context);
+  evolve_active<ActiveBricks>(on_device, steps);
 }
 
 }  // namespace larch::levelset::cuda

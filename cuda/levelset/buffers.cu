@@ -19,16 +19,13 @@ namespace larch::levelset::cuda {
 namespace {
 
 constexpr int32_t kVoxelThreads = 256;
-/// No voxel: fields of as many stored voxels are refused.
-constexpr uint32_t kNoVoxel = 0xffffffffU;
-
 __device__ inline BrickEntry entry_of(const BrickLayout& layout, uint32_t at) {
   return brick_entry(layout, layout.brick_at(at / kBrickVoxels), 0);
 }
 
 /// Computes a voxel and writes it; `at` is kNoVoxel for threads without one. Adds to `count`. Did
 /// it change?
-__device__ inline bool step_voxel(const FieldView* views, int32_t field, int32_t side, uint32_t at,
+__device__ inline bool step_voxel(const FieldViews& views, int32_t field, int32_t side, uint32_t at,
                                   LaneCount& count) {
   if (at == kNoVoxel) return false;
   const FieldView& view = views[field];
@@ -44,71 +41,68 @@ __device__ inline bool step_voxel(const FieldView* views, int32_t field, int32_t
 
 /// What a launch for voxels gets. Steps read and append to FieldView::lists in turn.
 struct VoxelRun {
-  const FieldView* views;
-  FieldProgress* progress;
-  int32_t fields;
-  int32_t steps;
+  JobView job;
   int32_t first_list;
-  uint32_t* lengths;  ///< by step and field
-  uint32_t epoch;     ///< stamp of what step 0 appends
-  StepCount* counts;  ///< by step and field
-  StopRules rules;
+  uint32_t* lengths;       ///< by step and field
+  uint32_t epoch;          ///< stamp of what step 0 appends
   uint32_t* auxiliary[8];  ///< the seven buffers, and the list between rounds
   uint32_t* changed;       ///< by field, one after the other: what changed in the step, or kNoVoxel
   int64_t changed_each;    ///< voxels of a field in `changed`
   uint32_t* between;       ///< length of auxiliary[7], by step and field
 };
 
-/// Blocks of threads that stay for all steps and know how far each field is.
+/// Blocks of threads that stay for all steps and know how far the job is.
 class VoxelBlock {
  public:
   __device__ VoxelBlock(const VoxelRun& run, char* shared)
       : run_(run),
-        views_(reinterpret_cast<FieldView*>(shared)),
-        progress_(reinterpret_cast<FieldProgress*>(views_ + run.fields)) {
-    for (int32_t f = static_cast<int32_t>(threadIdx.x); f < run.fields; f += kVoxelThreads) {
-      views_[f] = run.views[f];
-      progress_[f] = run.progress[f];
+        progress_(*reinterpret_cast<Progress*>(shared)),
+        inside_(reinterpret_cast<int64_t*>(&progress_ + 1)),
+        views_(reinterpret_cast<FieldView*>(inside_ + fields())) {
+    for (int32_t f = static_cast<int32_t>(threadIdx.x); f < fields(); f += kVoxelThreads) {
+      views_[f] = run.job.views[f];
+      inside_[f] = run.job.inside[f];
     }
+    if (threadIdx.x == 0) progress_ = *run.job.progress;
     __syncthreads();
   }
   static size_t bytes(size_t fields) {
-    return fields * (sizeof(FieldView) + sizeof(FieldProgress));
+    return sizeof(Progress) + fields * (sizeof(int64_t) + sizeof(FieldView));
   }
 
-  __device__ const FieldView* views() const { return views_; }
-  __device__ bool is_running(int32_t field) const { return progress_[field].stop == Stop::kNone; }
-  __device__ int32_t side(int32_t field) const { return side_of(progress_[field].iterations); }
+  __device__ int32_t fields() const { return run_.job.views.count; }
+  __device__ FieldViews views() const { return {views_, fields()}; }
   __device__ uint32_t* list(int32_t field, int32_t step) const {
     return views_[field].lists[(run_.first_list + step) & 1];
   }
   __device__ uint32_t* length(int32_t field, int32_t step) const {
-    return run_.lengths + int64_t{step} * run_.fields + field;
+    return run_.lengths + int64_t{step} * fields() + field;
   }
   __device__ StepCount* counts(int32_t step) const {
-    return run_.counts + int64_t{step} * run_.fields;
+    return run_.job.counts + int64_t{step} * fields();
   }
-  /// Decides on the ends, after all blocks have met. Does a field go on?
+  /// Ends a step, after all blocks have met. Does the job go on?
   __device__ bool advance(int32_t step) const {
-    __syncthreads();
-    bool is_on = false;
-    for (int32_t f = static_cast<int32_t>(threadIdx.x); f < run_.fields; f += kVoxelThreads) {
-      if (views_[f].group_first != f) continue;
-      is_on = advance_group(progress_, counts(step), views_[f], run_.rules) || is_on;
+    if (threadIdx.x == 0) {
+      StepSum sum;
+      add_fields(sum, counts(step), inside_, fields());
+      progress_ = advanced(progress_, sum, run_.job.rules);
     }
-    return __syncthreads_or(is_on) != 0;
+    return __syncthreads_or(threadIdx.x == 0 && progress_.stop == Stop::kNone) != 0;
   }
   __device__ void finish() const {
     if (blockIdx.x != 0) return;
-    for (int32_t f = static_cast<int32_t>(threadIdx.x); f < run_.fields; f += kVoxelThreads) {
-      run_.progress[f] = progress_[f];
+    for (int32_t f = static_cast<int32_t>(threadIdx.x); f < fields(); f += kVoxelThreads) {
+      run_.job.inside[f] = inside_[f];
     }
+    if (threadIdx.x == 0) *run_.job.progress = progress_;
   }
 
  private:
   const VoxelRun& run_;
+  Progress& progress_;
+  int64_t* inside_;
   FieldView* views_;
-  FieldProgress* progress_;
 };
 
 /// Adds the counts of a block's warps to those of a step. All threads call it; `sum` is shared.
@@ -219,7 +213,7 @@ __device__ void list_field(const VoxelRun& run, const VoxelBlock& block, int32_t
   const FieldView& view = block.views()[field];
   const uint32_t tag = run.epoch + 2 * static_cast<uint32_t>(step);
   uint32_t* between = run.auxiliary[kBuffers];
-  uint32_t* between_length = run.between + int64_t{step} * run.fields + field;
+  uint32_t* between_length = run.between + int64_t{step} * block.fields() + field;
   const BufferRound first(run, view, tag);
   first.run(grid, run.changed + field * run.changed_each, __ldcg(block.length(field, step)),
             between, between_length);
@@ -228,7 +222,7 @@ __device__ void list_field(const VoxelRun& run, const VoxelBlock& block, int32_t
   uint32_t* list = block.list(field, step + 1);
   uint32_t* length = block.length(field, step + 1);
   second.run(grid, between, __ldcg(between_length), list, length);
-  for (int32_t k = view.group_first; k < view.group_first + view.group_count; ++k) {
+  for (int32_t k = 0; k < block.fields(); ++k) {
     if (k == field) continue;
     grid.sync();
     second.add_untagged(run.changed + k * run.changed_each, __ldcg(block.length(k, step)), list,
@@ -243,16 +237,15 @@ __global__ void __launch_bounds__(kVoxelThreads)
   __shared__ StepCount sum;
   const VoxelBlock block(run, shared);
   const auto grid = cooperative_groups::this_grid();
-  for (int32_t step = 0; step < run.steps; ++step) {
-    for (int32_t f = 0; f < run.fields; ++f) {
-      if (!block.is_running(f)) continue;
+  for (int32_t step = 0; step < run.job.steps; ++step) {
+    for (int32_t f = 0; f < block.fields(); ++f) {
       const uint32_t length = __ldcg(block.length(f, step));
       LaneCount own;
       for (uint32_t first = blockIdx.x * kVoxelThreads; first < length;
            first += gridDim.x * kVoxelThreads) {
         const uint32_t item = first + threadIdx.x;
         const uint32_t at = item < length ? __ldcg(block.list(f, step) + item) : kNoVoxel;
-        const bool has_changed = step_voxel(block.views(), f, block.side(f), at, own);
+        const bool has_changed = step_voxel(block.views(), f, run.job.side_in(step), at, own);
         if (item < length) {
           run.changed[f * run.changed_each + item] = has_changed ? at : kNoVoxel;
         }
@@ -262,9 +255,7 @@ __global__ void __launch_bounds__(kVoxelThreads)
       add_block(block.counts(step) + f, count, sum);
     }
     grid.sync();
-    for (int32_t f = 0; f < run.fields; ++f) {
-      if (block.is_running(f)) list_field(run, block, f, step);
-    }
+    for (int32_t f = 0; f < block.fields(); ++f) list_field(run, block, f, step);
     if (!block.advance(step)) break;
   }
   block.finish();
@@ -275,23 +266,18 @@ class VoxelLists {
  public:
   explicit VoxelLists(DeviceJob& job) : job_(job), device_(job.context().device) {
     bytes_ = VoxelBlock::bytes(static_cast<size_t>(job.fields()));
-    blocks_ = cooperative_blocks(kernel_, kVoxelThreads, bytes_, job.most_blocks(), device_);
+    blocks_ = cooperative_blocks(kernel_, kVoxelThreads, bytes_, job.job().most_blocks, device_);
     lengths_ = Buffer<uint32_t>(device_, (kMostSteps + 1) * fields());
-    size_t most = 0;
-    for (int32_t f = 0; f < job.fields(); ++f) {
-      most = std::max(most, static_cast<size_t>(job.view(f).layout.stored_voxels()));
-    }
-    for (Buffer<uint32_t>& list : auxiliary_) list = Buffer<uint32_t>(device_, most);
-    changed_ = Buffer<uint32_t>(device_, most * fields());
-    changed_each_ = static_cast<int64_t>(most);
+    const auto voxels = static_cast<size_t>(job.view(0).layout.stored_voxels());
+    for (Buffer<uint32_t>& list : auxiliary_) list = Buffer<uint32_t>(device_, voxels);
+    changed_ = Buffer<uint32_t>(device_, voxels * fields());
     between_ = Buffer<uint32_t>(device_, kMostSteps * fields());
   }
 
   void begin() {
     length_ = first_set(job_, Listed::kVoxels);
-    job_.stop_before_steps(length_);
     for (int32_t f = 0; f < job_.fields(); ++f) {
-      const std::vector<uint32_t>& items = job_.active(f).items;
+      const std::vector<uint32_t>& items = job_.active(f);
       memory::copy(device_, job_.view(f).lists[0], Device::cpu(), items.data(),
                    items.size() * sizeof(uint32_t));
     }
@@ -301,20 +287,14 @@ class VoxelLists {
     lengths_.set_zero();
     lengths_.upload(length_);
     between_.set_zero();
-    job_.begin(steps);
     VoxelRun run{};
-    run.views = job_.views();
-    run.progress = job_.progress();
-    run.fields = job_.fields();
-    run.steps = static_cast<int32_t>(steps);
+    run.job = job_.begin(steps);
     run.first_list = now_;
     run.lengths = lengths_.data();
     run.epoch = epoch_;
-    run.counts = job_.counts();
-    run.rules = job_.rules();
     for (size_t i = 0; i < auxiliary_.size(); ++i) run.auxiliary[i] = auxiliary_[i].data();
     run.changed = changed_.data();
-    run.changed_each = changed_each_;
+    run.changed_each = job_.view(0).layout.stored_voxels();
     run.between = between_.data();
     void* arguments[] = {&run};
     LARCH_CUDA_CHECK(cudaLaunchCooperativeKernel(kernel_, dim3(blocks_), dim3(kVoxelThreads),
@@ -329,8 +309,7 @@ class VoxelLists {
 
   void finish() {
     for (int32_t f = 0; f < job_.fields(); ++f) {
-      std::vector<uint32_t>& items = job_.active(f).items;
-      if (job_.progress(f).stop != Stop::kNone) continue;
+      std::vector<uint32_t>& items = job_.active(f);
       items.resize(length_[static_cast<size_t>(f)]);
       memory::copy(Device::cpu(), items.data(), device_, job_.view(f).lists[now_],
                    items.size() * sizeof(uint32_t));
@@ -348,31 +327,18 @@ class VoxelLists {
   uint32_t blocks_ = 0;
   Buffer<uint32_t> lengths_, changed_, between_;
   std::array<Buffer<uint32_t>, 8> auxiliary_{};
-  int64_t changed_each_ = 0;
   int32_t now_ = 0;                 ///< lists of the next step
   std::vector<uint32_t> length_{};  ///< of them, by field
   uint32_t epoch_ = 2;              ///< stamp of what the next step appends; first_set's is 1
 };
 
-void check_sizes(const EvolveJob& job) {
-  for (const LevelsetField* field : job.fields) {
-    if (field->layout.stored_voxels() >= int64_t{kNoVoxel}) {
-      throw UsageError("levelset.tracker buffers: an image of " +
-                       std::to_string(field->layout.stored_voxels()) +
-                       " voxels, and lists can have 4294967294; take levelset.tracker brick");
-    }
-  }
-}
-
 }  // namespace
 
 void evolve_buffers(EvolveJob& job, int64_t steps, const Context& context) {
   LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
-  check_sizes(job);
-  for_parts(job, [&](size_t first, size_t last) {
-    DeviceJob part(job, first, last, Listed::kVoxels, context);
-    if (part.is_running()) evolve_active<VoxelLists>(part, steps);
-  });
+  check_voxels_fit(job.fields[0].layout);
+  DeviceJob on_device(job, Listed::kVoxels, context);
+  evolve_active<VoxelLists>(on_device, steps);
 }
 
 }  // namespace larch::levelset::cuda

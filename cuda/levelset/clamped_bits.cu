@@ -14,7 +14,7 @@ constexpr uint32_t kThreads = 256;
 /// A warp per brick, one after the other. The bits of both buffers are made from one of them: where
 /// they differ, unequal has it listed, and the step writes them.
 __global__ void __launch_bounds__(kThreads)
-    find_clamped_kernel(const FieldView* views, int32_t field, int32_t side) {
+    find_clamped_kernel(const FieldViews views, int32_t field, int32_t side) {
   const FieldView& view = views[field];
   const uint32_t lane = threadIdx.x % 32;
   const int64_t warps = int64_t{gridDim.x} * (kThreads / 32);
@@ -45,12 +45,11 @@ __global__ void __launch_bounds__(kThreads)
 void find_clamped(DeviceJob& job) {
   constexpr int64_t kMostBlocks = 1 << 12;
   for (int32_t f = 0; f < job.fields(); ++f) {
-    if (job.progress(f).stop != Stop::kNone) continue;
     const int64_t bricks = job.view(f).layout.bricks();
     const auto blocks = static_cast<uint32_t>(
         std::min((bricks + kThreads / 32 - 1) / (kThreads / 32), kMostBlocks));
     find_clamped_kernel<<<blocks, kThreads, 0, larch::cuda::stream_of(job.context().device)>>>(
-        job.views(), f, side_of(job.progress(f).iterations));
+        job.views(), f, side_of(job.job().progress.iterations));
     larch::cuda::check_launch("levelset find_clamped_kernel");
   }
 }

@@ -80,7 +80,7 @@ __device__ inline uint32_t still_voxels(const LaneBits& bits, uint32_t lane) {
   return still & (plane == 0 ? bits.over : down) & (plane == kBrick - 1 ? bits.over : up);
 }
 
-/// Word lane % kVoxelWords of the voxels of a brick that may move. Called by one warp. A group of
+/// Word lane % kVoxelWords of the voxels of a brick that may move. Called by one warp. Other
 /// fields may push -c up, so that it must be computed: keeps_low is false there. Elsewhere the
 /// gradient of a still voxel is 0, and with it all that moves one, whatever its neighbours across
 /// edges hold.

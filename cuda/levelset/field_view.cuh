@@ -18,7 +18,6 @@ struct FieldView {
   VoxelSpeeds speeds{};
   BrickLayout layout{};
   Step step{};
-  int32_t group_first = 0, group_count = 1;   ///< fields of the job that share its group
   uint32_t first_word = 0;                    ///< of the bits of its bricks (active_bricks.cuh)
   uint32_t* stamps = nullptr;                 ///< by voxel: the tag of the last round that found it
   uint32_t* lists[2] = {nullptr, nullptr};    ///< of voxels
@@ -26,7 +25,7 @@ struct FieldView {
   uint32_t* unequal = nullptr;  ///< kVoxelWords for each brick: what may differ in its two buffers
 };
 
-/// The buffer that a field's step reads, if it has made so many.
+/// The buffer that a step reads, after so many.
 LARCH_HD int32_t side_of(int64_t iterations) {
   return static_cast<int32_t>(iterations & 1);
 }
@@ -54,18 +53,40 @@ __device__ inline Stencil<float> stencil_at(const float* at, int32_t row, int32_
           at[plane + row]};
 }
 
+/// The fields of a job.
+struct FieldViews {
+  const FieldView* all;
+  int32_t count;
+
+  __device__ const FieldView& operator[](int32_t field) const { return all[field]; }
+};
+
+/// A job in a launch.
+struct JobView {
+  FieldViews views;
+  Progress* progress;
+  int64_t* inside;    ///< voxels by field
+  StepCount* counts;  ///< by step and field
+  StopRules rules;
+  int32_t steps;  ///< at most
+  int32_t side;   ///< of phi that step 0 reads
+
+  /// Of phi that a step reads.
+  __device__ int32_t side_in(int32_t step) const { return (side ^ step) & 1; }
+};
+
 /// phi after a step at the voxel that lies `at`. `view`: views[field]; kPlain: it has no edges and
 /// is alone, and views is not read. `side`: the buffer that is read.
 template <bool kPlain>
-__device__ float next_value(const FieldView& view, const FieldView* views, int32_t field,
+__device__ float next_value(const FieldView& view, const FieldViews& views, int32_t field,
                             int32_t side, int64_t at, const Stencil<float>& p,
                             int16_t stored_speed) {
   if (kPlain) return voxel_after(p, stored_speed, {}, at, nullptr, view.step);
-  if (view.group_count == 1) {
+  if (views.count == 1) {
     return voxel_after(p, stored_speed, view.speeds, at, nullptr, view.step);
   }
   float least = kClamp;
-  for (int32_t k = view.group_first; k < view.group_first + view.group_count; ++k) {
+  for (int32_t k = 0; k < views.count; ++k) {
     if (k != field) least = smaller(__ldcg(views[k].phi[side] + at), least);
   }
   return voxel_after(p, stored_speed, view.speeds, at, &least, view.step);
@@ -125,40 +146,20 @@ __device__ inline StepCount total_of(const LaneCount& own) {
   return count;
 }
 
+/// What a step did to a field, but for what was active.
 __device__ inline StepCount read_count(const StepCount* from) {
   StepCount count;
-  count.active = __ldcg(&from->active);
   count.changed = __ldcg(&from->changed);
   count.flipped = __ldcg(&from->flipped);
   count.grown = __ldcg(&from->grown);
   return count;
 }
 
-/// The progress of a field that is alone after a step that counted `count`. True while it goes on.
-__device__ inline bool advance_alone(FieldProgress& progress, const StepCount& count,
-                                     const StopRules& rules) {
-  if (progress.stop != Stop::kNone) return false;
-  GroupStep group;
-  group.add(count, progress);
-  progress = advanced(progress, count, group, rules);
-  return progress.stop == Stop::kNone;
-}
-
-/// The progress of all fields of a group after a step that counted `counts`, by field. Every block
-/// of threads comes to the same, from the same counts. True while the group goes on.
-__device__ inline bool advance_group(FieldProgress* progress, const StepCount* counts,
-                                     const FieldView& view, const StopRules& rules) {
-  const int32_t first = view.group_first, last = first + view.group_count;
-  if (view.group_count == 1) {
-    return advance_alone(progress[first], read_count(counts + first), rules);
-  }
-  if (progress[first].stop != Stop::kNone) return false;
-  GroupStep group;
-  for (int32_t k = first; k < last; ++k) group.add(read_count(counts + k), progress[k]);
-  for (int32_t k = first; k < last; ++k) {
-    progress[k] = advanced(progress[k], read_count(counts + k), group, rules);
-  }
-  return progress[first].stop == Stop::kNone;
+/// Adds what a step did to all fields, and updates `inside`. Every block of threads comes to the
+/// same, from the same counts.
+__device__ inline void add_fields(StepSum& sum, const StepCount* counts, int64_t* inside,
+                                  int32_t fields) {
+  for (int32_t k = 0; k < fields; ++k) sum.add(read_count(counts + k), inside[k]);
 }
 
 }  // namespace larch::levelset::cuda

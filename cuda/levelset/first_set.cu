@@ -19,32 +19,30 @@ struct FirstFound {
   uint32_t listed = 0;
 };
 
-/// Sets a brick of a group for the first step, in all of its fields. Called by one thread.
-__device__ void set_brick(const FieldView* views, int32_t field, const Vec3i& brick,
-                          uint32_t* words, FirstFound* found) {
-  const FieldView& view = views[field];
+/// Sets a brick for the first step, in all fields. Called by one thread.
+__device__ void set_brick(const FieldViews& views, const Vec3i& brick, uint32_t* words,
+                          FirstFound* found) {
   const uint32_t bit = 1U << brick.x % kWordBits;
-  for (int32_t k = view.group_first; k < view.group_first + view.group_count; ++k) {
-    uint32_t* word = words + views[k].first_word + active_word(view.layout, brick);
+  for (int32_t k = 0; k < views.count; ++k) {
+    uint32_t* word = words + views[k].first_word + active_word(views[k].layout, brick);
     if ((atomicOr(word, bit) & bit) == 0) atomicAdd(&found[k].listed, 1U);
   }
 }
 
-__device__ void list_voxel(const FieldView* views, int32_t field, int64_t at, FirstFound* found) {
-  const FieldView& view = views[field];
-  for (int32_t k = view.group_first; k < view.group_first + view.group_count; ++k) {
+__device__ void list_voxel(const FieldViews& views, int64_t at, FirstFound* found) {
+  for (int32_t k = 0; k < views.count; ++k) {
     if (atomicExch(views[k].stamps + at, 1U) == 1U) continue;
     views[k].lists[0][atomicAdd(&found[k].listed, 1U)] = static_cast<uint32_t>(at);
   }
 }
 
 /// May a step change a voxel although phi is constant around it? Where the two buffers differ, or
-/// where it overlaps with another field of the group.
-__device__ bool is_unsettled(const FieldView* views, int32_t field, int32_t side, int64_t at,
+/// where it overlaps with another field.
+__device__ bool is_unsettled(const FieldViews& views, int32_t field, int32_t side, int64_t at,
                              float phi) {
   const FieldView& view = views[field];
   if (phi != view.phi[1 - side][at]) return true;
-  for (int32_t k = view.group_first; k < view.group_first + view.group_count; ++k) {
+  for (int32_t k = 0; k < views.count; ++k) {
     if (k != field && overlap(phi, views[k].phi[side][at])) return true;
   }
   return false;
@@ -53,7 +51,7 @@ __device__ bool is_unsettled(const FieldView* views, int32_t field, int32_t side
 /// Blocks of threads that take one brick of a field after the other.
 template <Listed kListed>
 __global__ void __launch_bounds__(kBrickThreads)
-    first_set_kernel(const FieldView* views, int32_t field, int32_t side, uint32_t* bricks,
+    first_set_kernel(const FieldViews views, int32_t field, int32_t side, uint32_t* bricks,
                      FirstFound* found) {
   const FieldView& view = views[field];
   const BrickLayout& layout = view.layout;
@@ -71,18 +69,18 @@ __global__ void __launch_bounds__(kBrickThreads)
                                            is_unsettled(views, field, side, at, stencil.centre));
       inside += __popc(__ballot_sync(kAllLanes, is_inside && stencil.centre < 0));
       is_any = is_any || is_active;
-      if (kListed == Listed::kVoxels && is_active) list_voxel(views, field, at, found);
+      if (kListed == Listed::kVoxels && is_active) list_voxel(views, at, found);
     }
     const bool is_listed = __syncthreads_or(is_any) != 0;
     if (kListed == Listed::kBricks && threadIdx.x == 0 && is_listed) {
-      set_brick(views, field, place, bricks, found);
+      set_brick(views, place, bricks, found);
     }
   }
   if (threadIdx.x % 32 == 0) atomicAdd(&found[field].inside, inside);
 }
 
 void find(DeviceJob& job, int32_t field, Listed listed, uint32_t* bricks, FirstFound* found) {
-  const int32_t side = side_of(job.progress(field).iterations);
+  const int32_t side = side_of(job.job().progress.iterations);
   const auto blocks =
       static_cast<uint32_t>(std::min<int64_t>(job.view(field).layout.bricks(), 1 << 12));
   const cudaStream_t stream = larch::cuda::stream_of(job.context().device);
@@ -96,35 +94,27 @@ void find(DeviceJob& job, int32_t field, Listed listed, uint32_t* bricks, FirstF
 
 }  // namespace
 
-std::vector<uint32_t> first_set(DeviceJob& job, Listed listed, uint32_t* bricks) {
-  Buffer<FirstFound> found(job.context().device, static_cast<size_t>(job.fields()));
-  found.set_zero();
-  const auto is_group_known = [&](int32_t field) {
-    const FieldView& view = job.view(field);
-    bool is_known = true;
-    for (int32_t k = view.group_first; k < view.group_first + view.group_count; ++k) {
-      is_known = is_known && job.active(k).is_known;
-    }
-    return is_known;
-  };
-  std::vector<bool> is_known;
-  for (int32_t f = 0; f < job.fields(); ++f) {
-    is_known.push_back(job.progress(f).stop != Stop::kNone || is_group_known(f));
-    if (!is_known.back()) find(job, f, listed, bricks, found.data());
-  }
-  const std::vector<FirstFound> counted = found.to_vector();
+std::vector<uint32_t> first_set(DeviceJob& device_job, Listed listed, uint32_t* bricks) {
+  EvolveJob& job = device_job.job();
   std::vector<uint32_t> sizes;
-  for (int32_t f = 0; f < job.fields(); ++f) {
-    const FirstFound& own = counted[static_cast<size_t>(f)];
-    ActiveSet& active = job.active(f);
-    if (is_known[static_cast<size_t>(f)]) {
-      sizes.push_back(static_cast<uint32_t>(active.items.size()));
-      continue;
+  if (job.is_active_known) {
+    for (const std::vector<uint32_t>& items : job.active) {
+      sizes.push_back(static_cast<uint32_t>(items.size()));
     }
-    if (!active.is_known) job.progress(f).inside = static_cast<int64_t>(own.inside);
-    active = {{}, true};
-    sizes.push_back(own.listed);
+  } else {
+    Buffer<FirstFound> found(device_job.context().device, job.fields.size());
+    found.set_zero();
+    for (int32_t f = 0; f < device_job.fields(); ++f) {
+      find(device_job, f, listed, bricks, found.data());
+    }
+    job.inside.clear();
+    for (const FirstFound& own : found.to_vector()) {
+      sizes.push_back(own.listed);
+      job.inside.push_back(static_cast<int64_t>(own.inside));
+    }
   }
+  stop_before_steps(job,
+                    std::all_of(sizes.begin(), sizes.end(), [](uint32_t n) { return n == 0; }));
   return sizes;
 }
 

@@ -63,8 +63,7 @@ void check_same(const SegmentResult& a, const SegmentResult& b) {
   for (size_t f = 0; f < a.by_label.size(); ++f) {
     CHECK(a.resolved.labels[f].seed_voxels == b.resolved.labels[f].seed_voxels);
     CHECK(a.resolved.labels[f].seed_fraction == b.resolved.labels[f].seed_fraction);
-    CHECK(static_cast<int>(a.by_label[f].progress.stop) ==
-          static_cast<int>(b.by_label[f].progress.stop));
+    CHECK(static_cast<int>(a.progress.stop) == static_cast<int>(b.progress.stop));
     const auto &h = a.history[f], &k = b.history[f];
     REQUIRE(h.size() == k.size());
     for (size_t s = 0; s < h.size(); ++s) REQUIRE(h[s].changed == k[s].changed);

@@ -115,21 +115,22 @@ struct Runner {
   Runner(const Scene& s, const LevelsetConfig& c, const Context& where)
       : scene(s), config(c), context(where) {
     const Grid grid = cube();
-    field =
+    job.fields.push_back(
         levelset::make_field(scene.phi, scene.speed,
-                             levelset::make_step(config, {}, grid.spacing_mm, grid.size), context);
+                             levelset::make_step(config, {}, grid.spacing_mm, grid.size), context));
   }
+  LevelsetField& field() { return job.fields[0]; }
   void restart() {
-    job = {};
-    job.config = &config;
-    job.fields = {&field};
-    levelset::set_phi(field, scene.phi, context);
+    levelset::EvolveJob next;
+    next.tracker = config.tracker;
+    next.fields = std::move(job.fields);
+    job = std::move(next);
+    levelset::set_phi(field(), scene.phi, context);
   }
 
   const Scene& scene;
   LevelsetConfig config;
   Context context;
-  LevelsetField field{};
   levelset::EvolveJob job{};
 };
 
@@ -187,8 +188,8 @@ void whole_run(benchmark::State& state, Tracker tracker, const Context& context)
   state.counters["active"] = mean_active(history);
   state.counters["most_active"] = most;
   state.counters["changed"] = changed / steps;
-  state.counters["inside"] = static_cast<double>(run.job.progress[0].inside);
-  state.counters["stop"] = static_cast<double>(run.job.progress[0].stop);
+  state.counters["inside"] = static_cast<double>(run.job.inside[0]);
+  state.counters["stop"] = static_cast<double>(run.job.progress.stop);
 }
 
 /// D of all voxels.
@@ -203,12 +204,12 @@ void data_speed(benchmark::State& state, const Context& context) {
   const Buffer<float> intensities(
       context.device, std::span<const float>(image.data(), static_cast<size_t>(image.voxels())));
   levelset::DataSpeed parts;
-  parts.layout = run.field.layout;
+  parts.layout = run.field().layout;
   parts.values = intensities.data();
   parts.rule.window = {88, 116};
   for (auto _ : state) {
     state.SetIterationTime(seconds_of([&] {
-      levelset::make_data_speed(parts, run.field.speed.data(), context);
+      levelset::make_data_speed(parts, run.field().speed.data(), context);
       wait_for(context.device);
     }));
   }

@@ -75,12 +75,12 @@ levelset::SegmentResult result_of(size_t steps) {
   result.labels = LabelVolume(Grid{{4, 4, 4}});
   levelset::LabelResult label;
   label.phi_mm = Volume<float>(result.labels.grid(), 3);
-  label.progress.iterations = static_cast<int64_t>(steps);
-  label.progress.inside = static_cast<int64_t>(steps);
+  label.voxels = static_cast<int64_t>(steps);
+  result.progress.iterations = static_cast<int64_t>(steps);
   result.by_label.push_back(label);
   result.resolved.labels.emplace_back();
   // Every step one voxel comes in.
-  result.history.emplace_back(steps, levelset::StepCount{1, 2, 1, 1, 0});
+  result.history.emplace_back(steps, levelset::StepCount{1, 2, 1, 1});
   return result;
 }
 

@@ -267,7 +267,8 @@ void resolve_numbers(SegmentRun& run, const Step& step) {
     const double voxels = 1000 * config.max_volume_ml / grid.voxel_volume_mm3();
     resolved.most_voxels = static_cast<int64_t>(std::clamp(voxels, 1.0, 9e18));
   }
-  run.stops = {config.max_iterations, config.unchanged_labels, resolved.most_voxels};
+  run.job.tracker = config.tracker;
+  run.job.stops = {config.max_iterations, config.unchanged_labels, resolved.most_voxels};
 }
 
 /// The scale of a speed image, and the bounds that follow from it.
@@ -389,7 +390,7 @@ void divide(Volume<float>& lengths_mm, double unit_mm, int threads) {
 /// Makes D of a field. `values`: speed_values on the device of the context.
 void make_speed(SegmentRun& run, size_t f, const float* values, const Volume<uint8_t>& pinned,
                 const Context& context) {
-  LevelsetField& field = run.fields[f].field;
+  LevelsetField& field = run.job.fields[f];
   const Buffer<uint8_t> placed(context.device,
                                std::span(pinned.data(), static_cast<size_t>(pinned.voxels())));
   field.speed = Buffer<int16_t>(context.device, static_cast<size_t>(field.layout.stored_voxels()));
@@ -404,11 +405,9 @@ void add_field(SegmentRun& run, FirstSurface& surface, const Step& step, const f
                const Background& background, const Context& context) {
   const SegmentRequest& request = *run.request;
   Resolved& resolved = run.resolved;
-  const size_t f = run.fields.size();
+  const size_t f = run.job.fields.size();
   resolve_window(run, surface, background, context.threads);
-  run.fields.emplace_back();
-  run.fields.back().label = surface.label;
-  LevelsetField& field = run.fields.back().field;
+  LevelsetField& field = run.job.fields.emplace_back();
   field.layout = make_brick_layout(request.image.size());
   field.step = step;
   const Volume<uint8_t> pinned = pinned_voxels(request, background, surface.reach_mm);
@@ -446,7 +445,7 @@ void add_fields(SegmentRun& run, std::vector<FirstSurface>& surfaces, const Step
     }
   }
   for (size_t f = 0; f < surfaces.size(); ++f) {
-    LevelsetField& field = run.fields[f].field;
+    LevelsetField& field = run.job.fields[f];
     for (size_t axis = 0; axis < 3 && request.config.advection_weight > 0; ++axis) {
       field.advection[axis] = by_brick(edges.advection[axis], context);
     }
@@ -473,9 +472,7 @@ SegmentRun start_segmentation(const SegmentRequest& request, const Context& cont
   const Step step = make_step(request.config, resolved.bounds, grid.spacing_mm, grid.size);
   resolve_numbers(run, step);
   add_fields(run, surfaces, step, edges, context);
-  run.progress.resize(run.fields.size());
-  run.active.resize(run.fields.size());
-  run.history.resize(run.fields.size());
+  run.job.history.resize(run.job.fields.size());
   const bool is_any = std::any_of(resolved.labels.begin(), resolved.labels.end(),
                                   [](const ResolvedLabel& l) { return l.seed_voxels > 0; });
   if (!is_any) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <iterator>
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
@@ -21,70 +20,6 @@ void for_voxels(int threads, int64_t voxels, const Body& body) {
   parallel_for(threads, voxels, int64_t{1} << 16, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) body(i);
   });
-}
-
-bool same_rules(const StopRules& a, const StopRules& b) {
-  return a.max_iterations == b.max_iterations && a.unchanged_labels == b.unchanged_labels &&
-         a.most_voxels == b.most_voxels;
-}
-
-Volume<float> phi_of(const SegmentRun& run, size_t f, const Context& context) {
-  return phi_volume(run.fields[f].field, run.progress[f].iterations, run.request->image.grid(),
-                    context);
-}
-
-/// Whether a field came to its end because it hardly moves.
-bool is_calm(const FieldProgress& progress) {
-  return progress.stop == Stop::kAtRest || progress.stop == Stop::kLabels;
-}
-
-/// Runs of one job: their fields with what belongs to them are lent to it.
-class Together {
- public:
-  explicit Together(std::vector<SegmentRun*> runs) : runs_(std::move(runs)) {
-    job_.config = &runs_[0]->request->config;
-    job_.stops = runs_[0]->stops;
-    int32_t group = 0;
-    for (SegmentRun* run : runs_) {
-      for (size_t f = 0; f < run->fields.size(); ++f) {
-        run->fields[f].field.group = run->fields.size() > 1 ? group : -1;
-        job_.fields.push_back(&run->fields[f].field);
-        job_.progress.push_back(run->progress[f]);
-        job_.active.push_back(std::move(run->active[f]));
-        job_.history.push_back(std::move(run->history[f]));
-      }
-      ++group;
-    }
-  }
-  ~Together() {
-    size_t k = 0;
-    for (SegmentRun* run : runs_) {
-      for (size_t f = 0; f < run->fields.size(); ++f, ++k) {
-        run->progress[f] = job_.progress[k];
-        run->active[f] = std::move(job_.active[k]);
-        run->history[f] = std::move(job_.history[k]);
-      }
-    }
-  }
-  Together(const Together&) = delete;
-  Together& operator=(const Together&) = delete;
-
-  EvolveJob& job() { return job_; }
-
- private:
-  std::vector<SegmentRun*> runs_;
-  EvolveJob job_{};
-};
-
-/// Moves runs with the same stop rules.
-void advance_together(const std::vector<SegmentRun*>& runs, int64_t steps, const Context& context) {
-  const auto all_done = [&] {
-    return std::all_of(runs.begin(), runs.end(), [](const SegmentRun* r) { return is_done(*r); });
-  };
-  while (steps > 0 && !all_done() && !context.stop_requested()) {
-    evolve(Together(runs).job(), steps, context);
-    steps = 0;
-  }
 }
 
 /// Counts the voxels of a label, and looks whether they touch the border.
@@ -113,9 +48,9 @@ void measure(LabelResult& result, int threads) {
 
 LabelResult label_result(const SegmentRun& run, size_t f, const Context& context) {
   LabelResult result;
-  result.label = run.fields[f].label;
-  result.progress = run.progress[f];
-  result.phi_mm = phi_of(run, f, context);
+  result.label = run.resolved.labels[f].label;
+  result.phi_mm = phi_volume(run.job.fields[f], run.job.progress.iterations,
+                             run.request->image.grid(), context);
   const auto unit_mm = static_cast<float>(run.resolved.unit_mm);
   if (unit_mm != 1) {
     for_voxels(context.threads, result.phi_mm.voxels(),
@@ -160,7 +95,8 @@ LabelVolume labels_of(const std::vector<LabelResult>& by_label, const Grid& grid
   return labels;
 }
 
-void warn_of_result(const LabelResult& label, std::vector<std::string>& warnings) {
+void warn_of_result(const LabelResult& label, SegmentRun& run) {
+  std::vector<std::string>& warnings = run.warnings;
   const std::string name = "label " + std::to_string(label.label) + ": ";
   if (label.voxels == 0) {
     warnings.push_back(name +
@@ -171,61 +107,43 @@ void warn_of_result(const LabelResult& label, std::vector<std::string>& warnings
   if (label.touches_border) {
     warnings.push_back(name + "it touches the border of the image, where it may be cut off");
   }
-  if (label.progress.stop == Stop::kIterations) {
+  if (run.job.progress.stop == Stop::kIterations) {
     warnings.push_back(name + "stopped at max_iterations (" +
-                       std::to_string(label.progress.iterations) +
+                       std::to_string(run.job.progress.iterations) +
                        ") before it was at rest; raise it, and look whether the surface leaks");
   }
 }
 
 }  // namespace
 
-void advance(std::span<SegmentRun* const> runs, int64_t steps, const Context& context) {
-  std::vector<SegmentRun*> left(runs.begin(), runs.end());
-  while (!left.empty()) {
-    std::vector<SegmentRun*> same, others;
-    for (SegmentRun* run : left) {
-      (same_rules(run->stops, left[0]->stops) ? same : others).push_back(run);
-    }
-    advance_together(same, steps, context);
-    left = std::move(others);
-  }
-}
-
-void advance(SegmentRun& run, int64_t steps, const Context& context) {
-  SegmentRun* const runs[] = {&run};
-  advance(runs, steps, context);
-}
-
-bool is_done(const SegmentRun& run) {
-  return std::all_of(run.progress.begin(), run.progress.end(),
-                     [](const FieldProgress& progress) { return progress.stop != Stop::kNone; });
-}
-
 SegmentResult finish_segmentation(SegmentRun run, const Context& context) {
   SegmentResult result;
-  for (size_t f = 0; f < run.fields.size(); ++f) {
+  const size_t fields = run.job.fields.size();
+  for (size_t f = 0; f < fields; ++f) {
     result.by_label.push_back(label_result(run, f, context));
     result.by_label.back().fills_body = fills_body(run, f, result.by_label.back());
-    warn_of_result(result.by_label.back(), run.warnings);
+    warn_of_result(result.by_label.back(), run);
   }
   result.labels = labels_of(result.by_label, run.request->image.grid(), context.threads);
-  for (size_t f = 0; f < run.fields.size() && run.request->wants_surface; ++f) {
+  // Whether they came to their end because they hardly move.
+  const bool is_calm =
+      run.job.progress.stop == Stop::kAtRest || run.job.progress.stop == Stop::kLabels;
+  for (size_t f = 0; f < fields && run.request->wants_surface; ++f) {
     LabelResult& label = result.by_label[f];
-    label.surface = is_calm(label.progress)
-                        ? place_surface(run.fields[f].field,
-                                        {label.phi_mm, result.labels, label.label}, context)
-                        : label.phi_mm;
+    label.surface = is_calm ? place_surface(run.job.fields[f],
+                                            {label.phi_mm, result.labels, label.label}, context)
+                            : label.phi_mm;
   }
+  result.progress = run.job.progress;
   result.resolved = std::move(run.resolved);
   result.warnings = std::move(run.warnings);
-  result.history = std::move(run.history);
+  result.history = std::move(run.job.history);
   return result;
 }
 
 SegmentResult segment(const SegmentRequest& request, const Context& context) {
   SegmentRun run = start_segmentation(request, context);
-  while (!is_done(run) && !context.stop_requested()) advance(run, 2000, context);
+  while (goes_on(run.job, context)) evolve(run.job, 2000, context);
   return finish_segmentation(std::move(run), context);
 }
 

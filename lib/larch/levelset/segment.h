@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -59,7 +58,7 @@ struct ResolvedLabel {
 
 /// Parameters of a run as they were used.
 struct Resolved {
-  std::vector<ResolvedLabel> labels{};
+  std::vector<ResolvedLabel> labels{};  ///< ascending
   SpeedBounds bounds{};
   double unit_mm = 1;              ///< the smallest spacing: the unit of dt, kClamp and kDeadZone
   double time_step = 0;            ///< dt
@@ -73,37 +72,18 @@ struct Resolved {
   int64_t most_voxels = 0;          ///< of max_volume_ml; 0: no limit
 };
 
-/// One label in a run.
-struct SegmentField {
-  int32_t label = 1;
-  LevelsetField field{};
-};
-
 /// A segmentation on its way. The request must outlive it.
 struct SegmentRun {
   const SegmentRequest* request = nullptr;
   Resolved resolved{};
-  StopRules stops{};
   std::vector<std::string> warnings{};  ///< whole sentences with what to do
-  std::vector<SegmentField> fields{};   ///< by ascending label
-  // By field, as in EvolveJob:
-  std::vector<FieldProgress> progress{};
-  std::vector<ActiveSet> active{};
-  std::vector<std::vector<StepCount>> history{};
+  EvolveJob job{};                      ///< fields in the order of Resolved::labels
 };
 
 /// Makes speeds and first surfaces. Throws UsageError where nothing to start from is given, a seed
 /// lies outside of the image or limits contradict each other, InputError where grids differ or
 /// nothing is left to start from, and what make_field and make_step throw.
 SegmentRun start_segmentation(const SegmentRequest& request, const Context& context);
-
-/// Moves the runs by `steps` steps, or until each has stopped, in one job where their stop rules
-/// are the same. All have the same configuration. Throws what evolve() throws.
-void advance(std::span<SegmentRun* const> runs, int64_t steps, const Context& context);
-void advance(SegmentRun& run, int64_t steps, const Context& context);
-
-/// Whether no field goes on.
-bool is_done(const SegmentRun& run);
 
 /// One label at the end.
 struct LabelResult {
@@ -117,12 +97,12 @@ struct LabelResult {
   bool fills_body = false;
   /// place_surface, or phi_mm where the end came before rest; empty unless the request wants it.
   Volume<float> surface{};
-  FieldProgress progress{};
 };
 
 struct SegmentResult {
   LabelVolume labels{};  ///< inside: phi < 0; where two overlap, the one that is lower
   std::vector<LabelResult> by_label{};
+  Progress progress{};
   Resolved resolved{};
   std::vector<std::string> warnings{};
   std::vector<std::vector<StepCount>> history{};  ///< by label, by step
@@ -131,7 +111,7 @@ struct SegmentResult {
 /// Reads the labels of a run.
 SegmentResult finish_segmentation(SegmentRun run, const Context& context);
 
-/// All three: start, advance until the run is done (or context.stop), finish.
+/// All of it: start, evolve the job until it stops (or context.stop), finish.
 SegmentResult segment(const SegmentRequest& request, const Context& context);
 
 /// The request for the next frame of a series: it starts from the surfaces of the last one, with

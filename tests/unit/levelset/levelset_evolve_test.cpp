@@ -48,21 +48,21 @@ Stencil<float> plain_stencil(const Volume<float>& phi, const Vec3i& at) {
   return p;
 }
 
-/// One step of all fields of a group, voxel after voxel.
-void step_plainly(std::vector<Plain>& group, const Step& step) {
+/// One step of all fields of a job, voxel after voxel.
+void step_plainly(std::vector<Plain>& job, const Step& step) {
   std::vector<Volume<float>> after;
-  for (size_t k = 0; k < group.size(); ++k) {
-    after.emplace_back(group[k].phi.grid());
+  for (size_t k = 0; k < job.size(); ++k) {
+    after.emplace_back(job[k].phi.grid());
     for (int64_t i = 0; i < after[k].voxels(); ++i) {
       float least = 1e30F;
-      for (size_t other = 0; other < group.size(); ++other) {
-        if (other != k) least = std::min(least, group[other].phi[i]);
+      for (size_t other = 0; other < job.size(); ++other) {
+        if (other != k) least = std::min(least, job[other].phi[i]);
       }
-      const auto p = plain_stencil(group[k].phi, group[k].phi.grid().voxel(i));
-      after[k][i] = voxel_after(p, group[k].speeds(), i, group.size() > 1 ? &least : nullptr, step);
+      const auto p = plain_stencil(job[k].phi, job[k].phi.grid().voxel(i));
+      after[k][i] = voxel_after(p, job[k].speeds(), i, job.size() > 1 ? &least : nullptr, step);
     }
   }
-  for (size_t k = 0; k < group.size(); ++k) group[k].phi = std::move(after[k]);
+  for (size_t k = 0; k < job.size(); ++k) job[k].phi = std::move(after[k]);
 }
 
 /// D that varies smoothly, from waves drawn by hash.
@@ -85,10 +85,10 @@ Volume<float> balls(const Grid& grid, uint64_t seed) {
 }
 
 /// Adds the fields to a run, and holds them in [-c, c] as the run does.
-void add_all(Run& run, std::vector<Plain>& fields, int32_t group) {
+void add_all(Run& run, std::vector<Plain>& fields) {
   for (Plain& field : fields) {
-    run.add(field.phi, field.speed, group);
-    LevelsetField& added = run.fields.back();
+    run.add(field.phi, field.speed);
+    LevelsetField& added = run.job.fields.back();
     for (int axis = 0; axis < 3; ++axis) {
       if (field.advection[axis].empty()) continue;
       added.advection[axis] = by_brick(field.advection[axis], run.context);
@@ -97,7 +97,7 @@ void add_all(Run& run, std::vector<Plain>& fields, int32_t group) {
   }
 }
 
-/// Compares all trackers with the plain solver; several fields are a group.
+/// Compares all trackers with the plain solver.
 void check_against_plain(std::vector<Plain> fields, const std::vector<int64_t>& after,
                          const LevelsetConfig& config) {
   std::vector<Run> runs(kWays);
@@ -106,11 +106,11 @@ void check_against_plain(std::vector<Plain> fields, const std::vector<int64_t>& 
     run.config = config;
     run.context.threads = 1 + way % 2;
     set_tracker(run, way);
-    add_all(run, fields, fields.size() > 1 ? 4 : -1);
+    add_all(run, fields);
   }
   int64_t done = 0;
   for (const int64_t until : after) {
-    for (; done < until; ++done) step_plainly(fields, runs[0].fields[0].step);
+    for (; done < until; ++done) step_plainly(fields, runs[0].job.fields[0].step);
     for (Run& run : runs) {
       run.evolve(until - run.iterations());
       CAPTURE(until, &run - runs.data());
@@ -168,12 +168,12 @@ TEST_CASE("every tracker has the bits of a plain solver with structures that pus
   check_against_plain(three_structures(levelset_grid({24, 22, 14})), {1, 2, 3, 20, 100}, {});
 }
 
-TEST_CASE("structures of a group never overlap, and come to an end") {
+TEST_CASE("structures of one image never overlap, and come to an end") {
   const Grid grid = levelset_grid({24, 22, 14});
   std::vector<Plain> plain = three_structures(grid);
   Run run;
-  add_all(run, plain, 0);
-  while (run.job.progress.empty() || run.stop() == Stop::kNone) {
+  add_all(run, plain);
+  while (run.stop() == Stop::kNone) {
     run.evolve(1);
     const Volume<float> phi[] = {run.phi(0), run.phi(1), run.phi(2)};
     for (int64_t i = 0; i < grid.voxels(); ++i) {
@@ -182,7 +182,7 @@ TEST_CASE("structures of a group never overlap, and come to an end") {
     }
   }
   CHECK(run.stop() != Stop::kIterations);
-  for (size_t k = 0; k < 3; ++k) CHECK(run.job.progress[k].inside > 100);
+  for (size_t k = 0; k < 3; ++k) CHECK(run.job.inside[k] > 100);
 }
 
 bool same_count(const StepCount& a, const StepCount& b, bool with_active) {
@@ -211,8 +211,8 @@ TEST_CASE("histories and stops agree between trackers; at rest both buffers are 
     run->evolve(5000);
     CHECK(run->stop() == Stop::kAtRest);
     CHECK(same_bits(run->other_buffer(), run->phi()));
-    CHECK(run->job.progress[0].inside == voxels_inside(run->phi()));
-    CHECK(run->job.active[0].items.empty());
+    CHECK(run->job.inside[0] == voxels_inside(run->phi()));
+    CHECK(run->job.active[0].empty());
   }
   CHECK(same_history(voxels, bricks, false));
   CHECK(same_bits(voxels.phi(), bricks.phi()));
@@ -228,8 +228,8 @@ TEST_CASE("threads and the division into calls change nothing") {
     CHECK(same_bits(run.phi(), whole.phi()));
     CHECK(same_bits(run.other_buffer(), whole.other_buffer()));
     CHECK(same_history(run, whole, true));
-    CHECK(run.job.active[0].items == whole.job.active[0].items);
-    CHECK(run.job.active[0].is_known);
+    CHECK(run.job.active[0] == whole.job.active[0]);
+    CHECK(run.job.is_active_known);
   }
 }
 
@@ -239,18 +239,18 @@ TEST_CASE("both instruction sets give the same bits") {
   const Grid grid = levelset_grid({30, 27, 25});
   run.add(sphere(grid, {12, 12, 12}, 3.5), wavy_speed(grid, 6));
   for (int axis = 0; axis < 3; ++axis) {
-    run.fields[0].advection[axis] = by_brick(wavy_speed(run.grids[0], 9), run.context);
+    run.job.fields[0].advection[axis] = by_brick(wavy_speed(run.grid, 9), run.context);
   }
-  run.fields[0].step.advection = 0.4F;
-  const float* all = run.fields[0].phi[0].data();
+  run.job.fields[0].step.advection = 0.4F;
+  const float* all = run.job.fields[0].phi[0].data();
   for (const StepLanes& lanes : all_step_lanes()) {
     CAPTURE(lanes.name);
     for (const int32_t width : {8, 5, 3}) {
       // The second brick along each axis, with neighbours on all sides.
-      const BrickLayout& layout = run.fields[0].layout;
+      const BrickLayout& layout = run.job.fields[0].layout;
       const int64_t begin = layout.brick_of({1, 1, 1}) * kBrickVoxels;
       BrickStep brick;
-      brick.step = &run.fields[0].step;
+      brick.step = &run.job.fields[0].step;
       for (int32_t i = 0; i < kHalo; ++i) {
         brick.halo.y[i] = layout.offset({8, 7 + i, 8}) - begin;
         brick.halo.z[i] = layout.offset({8, 8, 7 + i}) - begin;
@@ -260,9 +260,9 @@ TEST_CASE("both instruction sets give the same bits") {
       brick.halo.width = width;
       brick.rows = 0x123456789abcdef1;
       brick.before = all + begin;
-      brick.speed = run.fields[0].speed.data() + begin;
+      brick.speed = run.job.fields[0].speed.data() + begin;
       for (int axis = 0; axis < 3; ++axis) {
-        brick.advection[axis] = run.fields[0].advection[axis].data() + begin;
+        brick.advection[axis] = run.job.fields[0].advection[axis].data() + begin;
       }
       brick.others = &all;
       brick.other_count = 1;
@@ -305,53 +305,19 @@ TEST_CASE("a run that is interrupted goes on where it was") {
 TEST_CASE("new speeds with a set that is not known give what every voxel gives") {
   const int way = GENERATE(range(0, kWays));
   Run run = small_run(way);
-  const LevelsetField& field = run.fields[0];
+  const LevelsetField& field = run.job.fields[0];
   std::vector<Plain> plain(1);
-  plain[0].phi = phi_volume(field, 0, run.grids[0], run.context);
-  plain[0].speed = stored_volume(field, field.speed, run.grids[0], run.context);
+  plain[0].phi = phi_volume(field, 0, run.grid, run.context);
+  plain[0].speed = stored_volume(field, field.speed, run.grid, run.context);
   for (uint64_t i = 0; i < 6; ++i) {
     run.evolve(13);
     for (int step = 0; step < 13; ++step) step_plainly(plain, field.step);
     CHECK(same_bits(run.phi(), plain[0].phi));
-    plain[0].speed = wavy_speed(run.grids[0], 40 + i, -0.3);
-    run.fields[0].speed = by_brick(plain[0].speed, run.context);
-    run.job.active[0] = {};
+    plain[0].speed = wavy_speed(run.grid, 40 + i, -0.3);
+    run.job.fields[0].speed = by_brick(plain[0].speed, run.context);
+    run.job.is_active_known = false;
   }
-  CHECK(run.job.progress[0].inside == voxels_inside(run.phi()));
-}
-
-TEST_CASE("fields of a job stop each by its own, with the bits that they get alone") {
-  const int way = GENERATE(range(0, kWays));
-  const Grid grids[] = {levelset_grid({20, 20, 20}), levelset_grid({9, 33, 14}, {1, 2, 1})};
-  Run both;
-  both.context.threads = 2;
-  set_tracker(both, way);
-  for (const Grid& grid : grids) both.add(balls(grid, 11), wavy_speed(grid, 12));
-  both.evolve(3000);
-  for (size_t f = 0; f < 2; ++f) {
-    Run alone;
-    set_tracker(alone, way);
-    alone.add(balls(grids[f], 11), wavy_speed(grids[f], 12));
-    alone.evolve(3000);
-    CHECK(same_bits(both.phi(f), alone.phi()));
-    CHECK(same_history(both, alone, true, f, 0));
-    CHECK(both.iterations(f) == alone.iterations());
-  }
-  CHECK(both.iterations(0) != both.iterations(1));
-}
-
-TEST_CASE("fields of a group have to stand side by side with one size") {
-  Run apart = small_run(1);
-  const Grid grid = apart.grids[0];
-  apart.fields[0].group = 2;
-  apart.add(balls(grid, 1), wavy_speed(grid, 1));
-  apart.add(balls(grid, 2), wavy_speed(grid, 1), 2);
-  CHECK_THROWS_AS(apart.evolve(1), std::logic_error);
-  Run sizes = small_run(1);
-  sizes.fields[0].group = 2;
-  const Grid other = levelset_grid({9, 9, 9});
-  sizes.add(balls(other, 1), wavy_speed(other, 1), 2);
-  CHECK_THROWS_AS(sizes.evolve(1), std::logic_error);
+  CHECK(run.job.inside[0] == voxels_inside(run.phi()));
 }
 
 TEST_CASE("where nothing moves a field, it is at rest at once or after one step") {
@@ -361,7 +327,7 @@ TEST_CASE("where nothing moves a field, it is at rest at once or after one step"
   set_tracker(still, way);
   still.config.curvature_weight = 0;
   still.add(sphere(grid, middle_mm(grid), 3), test::speed_of(grid, [](const Vec3d&) { return 0; }));
-  const auto before = phi_volume(still.fields[0], 0, grid, still.context);
+  const auto before = phi_volume(still.job.fields[0], 0, grid, still.context);
   still.evolve(10);
   CHECK(still.stop() == Stop::kAtRest);
   CHECK(still.iterations() == 1);
@@ -372,7 +338,7 @@ TEST_CASE("where nothing moves a field, it is at rest at once or after one step"
   full.evolve(10);
   CHECK(full.stop() == Stop::kAtRest);
   CHECK(full.iterations() == 0);
-  CHECK(full.job.progress[0].inside == grid.voxels());
+  CHECK(full.job.inside[0] == grid.voxels());
 }
 
 TEST_CASE("each rule stops a run at the step that the history says") {
@@ -398,11 +364,11 @@ TEST_CASE("each rule stops a run at the step that the history says") {
   }
   CHECK(calm.job.history[0][calm.job.history[0].size() - 8].flipped > 0);
 
-  const int64_t volume = free.job.progress[0].inside * 3 / 4;
+  const int64_t volume = free.job.inside[0] * 3 / 4;
   const auto large = run_with([&](StopRules& rules) { rules.most_voxels = volume; });
   CHECK(large.stop() == Stop::kVolume);
-  CHECK(large.job.progress[0].inside > volume);
-  CHECK(large.job.progress[0].inside - large.job.history[0].back().grown <= volume);
+  CHECK(large.job.inside[0] > volume);
+  CHECK(large.job.inside[0] - large.job.history[0].back().grown <= volume);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ TEST_CASE("a field holds an image by brick, in both buffers, within the clamp") 
   Run run;
   run.context.threads = 2;
   run.add(phi, Volume<int16_t>(grid, 77));
-  const LevelsetField& field = run.fields[0];
+  const LevelsetField& field = run.job.fields[0];
   CHECK(field.phi[0].size() == static_cast<size_t>(2 * 2 * 3 * kBrickVoxels));
   for (int64_t buffer = 0; buffer < 2; ++buffer) {
     const auto back = phi_volume(field, buffer, grid, run.context);
@@ -32,11 +32,11 @@ TEST_CASE("a field holds an image by brick, in both buffers, within the clamp") 
 }
 
 TEST_CASE("a field has no negative zeros") {
-  // In a group the larger of two zeros would else depend on which of them comes first.
+  // Beside others the larger of two zeros would else depend on which of them comes first.
   const Grid grid = levelset_grid({4, 4, 4});
   Run run;
   run.add(Volume<float>(grid, -0.0F), Volume<int16_t>(grid));
-  for (const float value : phi_volume(run.fields[0], 0, grid, run.context)) {
+  for (const float value : phi_volume(run.job.fields[0], 0, grid, run.context)) {
     CHECK_FALSE(std::signbit(value));
   }
 }

@@ -128,7 +128,7 @@ TEST_CASE("the active set grows with the front") {
       std::max_element(history.begin(), history.end(),
                        [](const auto& a, const auto& b) { return a.active < b.active; });
   CHECK(peak->active > 2 * history.front().active);
-  CHECK(voxels_inside(run.phi()) == run.job.progress[0].inside);
+  CHECK(voxels_inside(run.phi()) == run.job.inside[0]);
 }
 
 /// Whether a front gets through a hole of a radius in a wall, from one slab to the other.
@@ -279,7 +279,7 @@ TEST_CASE("an image with its axes exchanged and turned round gives the same") {
     r.add(volume_of<float>(on, field), test::speed_of(on, data));
     for (int axis = 0; axis < 3; ++axis) {
       const auto along = [&](const Vec3d& at) { return a(at)[axis]; };
-      r.fields[0].advection[axis] = by_brick(test::speed_of(on, along), r.context);
+      r.job.fields[0].advection[axis] = by_brick(test::speed_of(on, along), r.context);
     }
     r.evolve(60);
     return r.phi();

@@ -26,20 +26,20 @@ TEST_CASE("threads and trackers make no difference, with all terms on") {
   const SegmentResult other = segment(request, two);
   CHECK(same_phi(one, other));
   CHECK(same_labels(one, other));
-  CHECK(one.by_label[0].progress.iterations == other.by_label[0].progress.iterations);
+  CHECK(one.progress.iterations == other.progress.iterations);
 }
 
 TEST_CASE("calls of any length give the same bytes") {
   SegmentRequest request = ball_request(20);
   const SegmentResult whole = segment(request, {});
-  REQUIRE(whole.by_label[0].progress.iterations > 60);
+  REQUIRE(whole.progress.iterations > 60);
   SegmentRun run = start_segmentation(request, {});
-  for (const int64_t steps : {1, 12, 7, 21}) advance(run, steps, {});
-  REQUIRE(run.progress[0].iterations == 41);
-  while (!is_done(run)) advance(run, 29, {});
+  for (const int64_t steps : {1, 12, 7, 21}) evolve(run.job, steps, {});
+  REQUIRE(run.job.progress.iterations == 41);
+  while (run.job.progress.stop == Stop::kNone) evolve(run.job, 29, {});
   const SegmentResult in_pieces = finish_segmentation(std::move(run), {});
   CHECK(same_phi(whole, in_pieces));
-  CHECK(whole.by_label[0].progress.iterations == in_pieces.by_label[0].progress.iterations);
+  CHECK(whole.progress.iterations == in_pieces.progress.iterations);
   CHECK(whole.history[0].size() == in_pieces.history[0].size());
 }
 
@@ -50,35 +50,12 @@ TEST_CASE("a run is interrupted and goes on to the same bytes") {
   Context context;
   context.stop = &stop;
   SegmentRun run = start_segmentation(request, context);
-  advance(run, 1000, context);
-  CHECK_FALSE(is_done(run));
+  evolve(run.job, 1000, context);
+  CHECK(run.job.progress.stop == Stop::kNone);
   stop = 0;
-  while (!is_done(run)) advance(run, 1000, context);
+  while (run.job.progress.stop == Stop::kNone) evolve(run.job, 1000, context);
   const SegmentResult continued = finish_segmentation(std::move(run), context);
   CHECK(same_phi(whole, continued));
-}
-
-TEST_CASE("runs that are moved together have the bits that each has alone") {
-  SegmentRequest first = ball_request(20), second = halves_request();
-  second.config = first.config;
-  second.config.lower.reset();
-  second.config.upper.reset();
-  SegmentRequest third = ball_request(0);
-  third.config.max_volume_ml = 5;
-  first.config.max_iterations = second.config.max_iterations = third.config.max_iterations = 100;
-  std::vector<SegmentRun> runs;
-  for (const SegmentRequest* request : {&first, &second, &third}) {
-    runs.push_back(start_segmentation(*request, {}));
-  }
-  SegmentRun* const all[] = {&runs[0], &runs[1], &runs[2]};
-  advance(all, 30, {});
-  advance(all, 1000, {});
-  for (SegmentRun& run : runs) {
-    CHECK(is_done(run));
-    const SegmentResult alone = segment(*run.request, {});
-    const SegmentResult together = finish_segmentation(std::move(run), {});
-    CHECK(same_phi(alone, together));
-  }
 }
 
 TEST_CASE("a series is segmented frame by frame from the surface of the last one") {
@@ -99,7 +76,7 @@ TEST_CASE("a series is segmented frame by frame from the surface of the last one
     CAPTURE(t);
     REQUIRE(result.by_label[0].label == 3);
     CHECK(result.resolved.labels[0].window->lower == window.lower);
-    CHECK(result.by_label[0].progress.stop == Stop::kAtRest);
+    CHECK(result.progress.stop == Stop::kAtRest);
     CHECK(ball_radius(result.by_label[0].phi_mm) == Approx(9 + 0.5 * t).margin(0.3));
   }
 }

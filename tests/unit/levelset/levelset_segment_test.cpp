@@ -30,8 +30,8 @@ TEST_CASE("a ball comes to rest where curvature and data balance, in noise too")
   const SegmentResult result = segment(request, {});
   CAPTURE(known.a, noise);
   REQUIRE(result.by_label.size() == 1);
-  CHECK(result.by_label[0].progress.stop == Stop::kAtRest);
-  CHECK(result.by_label[0].progress.iterations < known.iterations);
+  CHECK(result.progress.stop == Stop::kAtRest);
+  CHECK(result.progress.iterations < known.iterations);
   CHECK(ball_radius(result.by_label[0].phi_mm) == Approx(known.radius).margin(known.tolerance));
 }
 
@@ -42,7 +42,7 @@ TEST_CASE("the active set grows beyond that of the seed") {
   uint32_t most = 0;
   for (const StepCount& step : result.history[0]) most = std::max(most, step.active);
   CHECK(most > result.history[0][0].active);
-  CHECK(static_cast<int64_t>(result.history[0].size()) == result.by_label[0].progress.iterations);
+  CHECK(static_cast<int64_t>(result.history[0].size()) == result.progress.iterations);
 }
 
 TEST_CASE("what has nothing to be moved by stands still") {
@@ -51,15 +51,15 @@ TEST_CASE("what has nothing to be moved by stands still") {
   SECTION("no speed: after a step that changes nothing") {
     request.speed = Volume<float>(request.image.grid());
     const SegmentResult result = segment(request, {});
-    CHECK(result.by_label[0].progress.iterations == 1);
-    CHECK(result.by_label[0].progress.stop == Stop::kAtRest);
+    CHECK(result.progress.iterations == 1);
+    CHECK(result.progress.stop == Stop::kAtRest);
     CHECK(ball_radius(result.by_label[0].phi_mm) == Approx(6).margin(0.02));
   }
   SECTION("all inside: after none") {
     request.speed = Volume<float>(request.image.grid(), 1);
     request.initial_labels = LabelVolume(request.image.grid(), 1);
     const SegmentResult result = segment(request, {});
-    CHECK(result.by_label[0].progress.iterations == 0);
+    CHECK(result.progress.iterations == 0);
     CHECK(result.by_label[0].voxels == request.image.voxels());
   }
 }
@@ -188,7 +188,7 @@ TEST_CASE("voxels that are not a number are counted and stay outside") {
   const SegmentResult result = segment(request, {});
   CHECK(result.resolved.voxels_not_a_number == 7);
   CHECK(warns(result.warnings, "7 voxels"));
-  CHECK(result.by_label[0].progress.stop == Stop::kAtRest);
+  CHECK(result.progress.stop == Stop::kAtRest);
   for (const float value : result.by_label[0].phi_mm) REQUIRE(std::isfinite(value));
   CHECK(result.labels({26, 40, 27}) == 0);
 }
@@ -219,7 +219,7 @@ TEST_CASE("in a constant image a ball grows to the border or vanishes, and comes
     request.config.upper.reset();
     const SegmentResult result = segment(request, {});
     CHECK(result.by_label[0].voxels == request.image.voxels());
-    CHECK(result.by_label[0].progress.stop == Stop::kAtRest);
+    CHECK(result.progress.stop == Stop::kAtRest);
     CHECK(result.by_label[0].touches_border);
     CHECK(warns(result.warnings, "have no border"));
     CHECK(warns(result.warnings, "touches the border"));
@@ -227,7 +227,7 @@ TEST_CASE("in a constant image a ball grows to the border or vanishes, and comes
   SECTION("a window elsewhere") {
     const SegmentResult result = segment(request, {});
     CHECK(result.by_label[0].voxels == 0);
-    CHECK(result.by_label[0].progress.stop == Stop::kAtRest);
+    CHECK(result.progress.stop == Stop::kAtRest);
   }
 }
 
@@ -243,7 +243,7 @@ TEST_CASE("an image of one slice is segmented in its plane") {
   request.config.curvature_weight = 0.1;
   const SegmentResult result = segment(request, {});
   CHECK(result.resolved.unit_mm == 1);
-  CHECK(result.by_label[0].progress.stop == Stop::kAtRest);
+  CHECK(result.progress.stop == Stop::kAtRest);
   CHECK_FALSE(result.by_label[0].touches_border);
   // (1 - a) (14 - r) = a / r: the curvature of a circle is 1 / r.
   CHECK(std::sqrt(partial_volume(result.by_label[0].phi_mm) / M_PI) == Approx(13.992).margin(0.1));
@@ -264,7 +264,7 @@ TEST_CASE("images of few voxels are segmented") {
   request.config.curvature_weight = 0;
   const SegmentResult result = segment(request, {});
   CAPTURE(size.x, size.y, size.z);
-  CHECK(result.by_label[0].progress.stop == Stop::kAtRest);
+  CHECK(result.progress.stop == Stop::kAtRest);
   CHECK(result.by_label[0].voxels >= request.image.voxels() - 1);
 }
 
@@ -315,7 +315,7 @@ TEST_CASE("the structure stays within a distance of where it began, and below a 
     request.config.max_volume_ml = 8;
     const SegmentResult result = segment(request, {});
     CHECK(result.resolved.most_voxels == 8000);
-    CHECK(result.by_label[0].progress.stop == Stop::kVolume);
+    CHECK(result.progress.stop == Stop::kVolume);
     CHECK(result.by_label[0].voxels > 8000);
     CHECK(result.by_label[0].voxels < 11000);
   }
@@ -402,7 +402,7 @@ TEST_CASE("files have mm: an anisotropic image of another unit") {
   request.config.max_volume_ml = 1;
   const SegmentResult limited = segment(request, {});
   CHECK(limited.resolved.most_voxels == 3200);
-  CHECK(limited.by_label[0].progress.stop == Stop::kVolume);
+  CHECK(limited.progress.stop == Stop::kVolume);
   // The first surface is the distance in mm, held within three times 0.5 mm.
   request.config.max_iterations = 0;
   const Volume<float> first = segment(request, {}).by_label[0].phi_mm;

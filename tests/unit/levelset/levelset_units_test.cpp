@@ -99,7 +99,7 @@ TEST_CASE("the largest value of a speed image becomes 1") {
     return 40 - 2 * norm(at - Vec3d{27.5, 27.5, 27.5});
   });
   const SegmentRun run = start_segmentation(request, {});
-  const Buffer<int16_t>& speed = run.fields[0].field.speed;
+  const Buffer<int16_t>& speed = run.job.fields[0].speed;
   CHECK(*std::max_element(speed.data(), speed.data() + speed.size()) < kSpeedOne);
   CHECK(*std::min_element(speed.data(), speed.data() + speed.size()) == -kSpeedOne);
 }

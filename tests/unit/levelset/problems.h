@@ -81,37 +81,31 @@ inline double crossing_mm(const Volume<float>& phi, Vec3i from, int axis) {
   return -1;
 }
 
-/// Fields of one job, with what came out of them.
+/// A job, with what came out of it.
 struct Run {
   levelset::LevelsetConfig config{};
   levelset::EvolveJob job{};
-  std::vector<levelset::LevelsetField> fields{};
-  std::vector<Grid> grids{};
+  Grid grid{};
   Context context{};
 
-  void add(const Volume<float>& phi, const Volume<int16_t>& speed, int32_t group = -1) {
-    const Grid& grid = phi.grid();
+  /// Adds a field; all have one grid.
+  void add(const Volume<float>& phi, const Volume<int16_t>& speed) {
+    grid = phi.grid();
     const auto step = levelset::make_step(config, {}, grid.spacing_mm, grid.size);
-    fields.push_back(levelset::make_field(phi, speed, step, context));
-    fields.back().group = group;
-    grids.push_back(grid);
+    job.fields.push_back(levelset::make_field(phi, speed, step, context));
   }
   void evolve(int64_t steps) {
-    job.config = &config;
-    job.fields.clear();
-    for (levelset::LevelsetField& field : fields) job.fields.push_back(&field);
+    job.tracker = config.tracker;
     levelset::evolve(job, steps, context);
   }
-  int64_t iterations(size_t f = 0) const {
-    return job.progress.empty() ? 0 : job.progress[f].iterations;
-  }
-  levelset::Stop stop(size_t f = 0) const { return job.progress[f].stop; }
+  int64_t iterations() const { return job.progress.iterations; }
+  levelset::Stop stop() const { return job.progress.stop; }
   Volume<float> phi(size_t f = 0) const {
-    return levelset::phi_volume(fields[f], job.progress[f].iterations, grids[f], context);
+    return levelset::phi_volume(job.fields[f], iterations(), grid, context);
   }
   /// The buffer that is not the result.
   Volume<float> other_buffer(size_t f = 0) const {
-    return levelset::phi_volume(fields[f], job.progress[f].iterations + 1, grids[f], context);
+    return levelset::phi_volume(job.fields[f], iterations() + 1, grid, context);
   }
 };
 

@@ -49,10 +49,9 @@ bool any_voxel(const BrickHalo& halo, const Test& test) {
 
 }  // namespace
 
-GroupPhi::GroupPhi(const EvolveJob& job, const FieldRange& group) {
-  for (size_t f = group.first; f < group.last; ++f) {
-    LevelsetField& field = *job.fields[f];
-    const int64_t iterations = job.progress[f].iterations;
+JobPhi::JobPhi(EvolveJob& job) {
+  const int64_t iterations = job.progress.iterations;
+  for (LevelsetField& field : job.fields) {
     before.push_back(field.phi[iterations % 2].data());
     after.push_back(field.phi[(iterations + 1) % 2].data());
   }
@@ -85,9 +84,9 @@ BrickHalo brick_halo(const BrickLayout& layout, int64_t brick) {
   return halo;
 }
 
-void step_rows(const EvolveJob& job, const FieldRange& group, const GroupPhi& phi, size_t k,
-               int64_t brick, RowMask rows, BrickChange& change) {
-  const LevelsetField& field = *job.fields[group.first + k];
+void step_rows(const EvolveJob& job, const JobPhi& phi, size_t k, int64_t brick, RowMask rows,
+               BrickChange& change) {
+  const LevelsetField& field = job.fields[k];
   const int64_t begin = brick * kBrickVoxels;
   BrickStep step;
   step.step = &field.step;
@@ -105,7 +104,7 @@ void step_rows(const EvolveJob& job, const FieldRange& group, const GroupPhi& ph
   step_lanes().step_brick(step, change);
 }
 
-bool can_change(const BrickLayout& layout, const GroupPhi& phi, int64_t brick) {
+bool can_change(const BrickLayout& layout, const JobPhi& phi, int64_t brick) {
   const BrickHalo halo = brick_halo(layout, brick);
   const int64_t begin = brick * kBrickVoxels;
   for (size_t k = 0; k < phi.before.size(); ++k) {
@@ -120,7 +119,7 @@ bool can_change(const BrickLayout& layout, const GroupPhi& phi, int64_t brick) {
   return false;
 }
 
-EvenBricks::EvenBricks(const BrickLayout& layout, const GroupPhi& phi, int threads)
+EvenBricks::EvenBricks(const BrickLayout& layout, const JobPhi& phi, int threads)
     : layout_(layout) {
   for (size_t k = 0; k < phi.before.size(); ++k) {
     std::vector<float>& values = values_.emplace_back(static_cast<size_t>(layout.bricks()));
@@ -165,23 +164,15 @@ bool EvenBricks::are_around(int64_t brick) const {
   return true;
 }
 
-bool is_known(const EvolveJob& job, const FieldRange& group) {
-  for (size_t f = group.first; f < group.last; ++f) {
-    if (!job.active[f].is_known) return false;
-  }
-  return true;
-}
-
-void count_inside(EvolveJob& job, const FieldRange& group, int threads) {
-  const GroupPhi phi(job, group);
-  for (size_t f = group.first; f < group.last; ++f) {
-    if (job.active[f].is_known) continue;
-    const BrickLayout& layout = job.fields[f]->layout;
+void count_inside(EvolveJob& job, int threads) {
+  const JobPhi phi(job);
+  for (size_t k = 0; k < job.fields.size(); ++k) {
+    const BrickLayout& layout = job.fields[k].layout;
     std::atomic<int64_t> inside{0};
     parallel_for(threads, layout.bricks(), 256, [&](int64_t begin, int64_t end) {
       int64_t sum = 0;
       for (int64_t brick = begin; brick < end; ++brick) {
-        const float* voxels = phi.before[f - group.first] + brick * kBrickVoxels;
+        const float* voxels = phi.before[k] + brick * kBrickVoxels;
         any_voxel(brick_halo(layout, brick), [&](int32_t i) {
           sum += voxels[i] < 0 ? 1 : 0;
           return false;
@@ -189,22 +180,14 @@ void count_inside(EvolveJob& job, const FieldRange& group, int threads) {
       }
       inside += sum;
     });
-    job.progress[f].inside = inside;
+    job.inside[k] = inside;
   }
 }
 
-void for_moving_groups(EvolveJob& job, const Context& context, const GroupEvolution& evolve_group) {
-  std::vector<FieldRange> groups;
-  for (const FieldRange& group : groups_of(job)) {
-    if (job.progress[group.first].stop == Stop::kNone) groups.push_back(group);
-  }
-  const auto count = static_cast<int64_t>(groups.size());
-  Context of_one = context;
-  of_one.threads =
-      static_cast<int>(std::max<int64_t>(1, context.threads / std::max<int64_t>(1, count)));
-  parallel_for(context.threads, count, 1, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) evolve_group(groups[static_cast<size_t>(i)], of_one);
-  });
+void stop_before_steps(EvolveJob& job) {
+  levelset::stop_before_steps(
+      job, std::all_of(job.active.begin(), job.active.end(),
+                       [](const std::vector<uint32_t>& items) { return items.empty(); }));
 }
 
 void SharedCount::add(const BrickChange& change) {
@@ -215,6 +198,15 @@ void SharedCount::add(const BrickChange& change) {
 
 StepCount SharedCount::take(uint32_t active) {
   return {active, changed.exchange(0), flipped.exchange(0), grown.exchange(0)};
+}
+
+void finish_step(EvolveJob& job, const std::vector<StepCount>& counts) {
+  StepSum sum;
+  for (size_t k = 0; k < counts.size(); ++k) {
+    sum.add(counts[k], job.inside[k]);
+    job.history[k].push_back(counts[k]);
+  }
+  job.progress = advanced(job.progress, sum, job.stops);
 }
 
 }  // namespace larch::levelset::cpu

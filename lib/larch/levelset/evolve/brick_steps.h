@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "larch/levelset/evolve/evolve.h"
@@ -13,11 +12,11 @@
 // What the trackers of the CPU share.
 namespace larch::levelset::cpu {
 
-/// The current phi of the fields of a group, in a step.
-struct GroupPhi {
-  GroupPhi(const EvolveJob& job, const FieldRange& group);
+/// The current phi of the fields of a job, in a step.
+struct JobPhi {
+  explicit JobPhi(EvolveJob& job);
 
-  std::vector<const float*> before{};  ///< by field of the group
+  std::vector<const float*> before{};  ///< by field
   std::vector<float*> after{};
   std::vector<std::vector<const float*>> others{};  ///< of each field
 };
@@ -25,18 +24,18 @@ struct GroupPhi {
 /// Where the voxels around a brick lie.
 BrickHalo brick_halo(const BrickLayout& layout, int64_t brick);
 
-/// Computes `rows` of brick `brick` of field group.first + k; adds to `change`.
-void step_rows(const EvolveJob& job, const FieldRange& group, const GroupPhi& phi, size_t k,
-               int64_t brick, RowMask rows, BrickChange& change);
+/// Computes `rows` of brick `brick` of field `k`; adds to `change`.
+void step_rows(const EvolveJob& job, const JobPhi& phi, size_t k, int64_t brick, RowMask rows,
+               BrickChange& change);
 
-/// Whether a brick belongs to the active set of its group when that is found anew (ActiveSet).
-bool can_change(const BrickLayout& layout, const GroupPhi& phi, int64_t brick);
+/// Whether a brick belongs to the active sets when these are found anew (EvolveJob::active).
+bool can_change(const BrickLayout& layout, const JobPhi& phi, int64_t brick);
 
 /// Finds quickly most of the bricks for which can_change is false: those that are the same number
 /// everywhere and in both buffers, as all bricks around them are.
 class EvenBricks {
  public:
-  EvenBricks(const BrickLayout& layout, const GroupPhi& phi, int threads);
+  EvenBricks(const BrickLayout& layout, const JobPhi& phi, int threads);
 
   /// True only where can_change is false.
   bool are_around(int64_t brick) const;
@@ -48,17 +47,11 @@ class EvenBricks {
   std::vector<std::vector<float>> values_{};  ///< by field and brick; not a number: it is not even
 };
 
-/// Whether the active sets of all fields of a group are known.
-bool is_known(const EvolveJob& job, const FieldRange& group);
+/// Counts the voxels inside of each field.
+void count_inside(EvolveJob& job, int threads);
 
-/// Counts the voxels inside of the fields of a group whose active set is not known.
-void count_inside(EvolveJob& job, const FieldRange& group, int threads);
-
-/// Moves a group with the threads of a context.
-using GroupEvolution = std::function<void(const FieldRange& group, const Context& context)>;
-/// Calls it for every group that has not stopped, for several at a time: small ones are moved
-/// faster side by side, by one thread each, than one after the other by all.
-void for_moving_groups(EvolveJob& job, const Context& context, const GroupEvolution& evolve_group);
+/// Ends a job before its first step if EvolveJob::active is empty or all steps are made.
+void stop_before_steps(EvolveJob& job);
 
 /// Counts of a step that several threads add to.
 struct SharedCount {
@@ -69,5 +62,8 @@ struct SharedCount {
   /// The counts so far, which become 0.
   StepCount take(uint32_t active);
 };
+
+/// Ends a step: updates the progress, and appends the counts, one per field, to the histories.
+void finish_step(EvolveJob& job, const std::vector<StepCount>& counts);
 
 }  // namespace larch::levelset::cpu

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/levelset/evolve/evolve.h"
 
-#include <algorithm>
-#include <stdexcept>
+#include <string>
 
 #include "larch/core/dispatch.h"
+#include "larch/core/error.h"
 
 namespace larch::levelset {
 namespace {
@@ -18,50 +18,34 @@ constexpr Dispatch<Evolve> kBricks{"levelset::evolve_bricks", cpu::evolve_bricks
 
 }  // namespace
 
-std::vector<FieldRange> groups_of(const EvolveJob& job) {
-  std::vector<FieldRange> groups;
-  std::vector<int32_t> seen;
-  for (size_t f = 0; f < job.fields.size(); ++f) {
-    const LevelsetField& field = *job.fields[f];
-    if (f > 0 && field.group >= 0 && field.group == job.fields[f - 1]->group) {
-      if (field.layout.size != job.fields[f - 1]->layout.size) {
-        throw std::logic_error("evolve: the fields of a group have different sizes");
-      }
-      ++groups.back().last;
-      continue;
-    }
-    if (field.group >= 0 && std::find(seen.begin(), seen.end(), field.group) != seen.end()) {
-      throw std::logic_error("evolve: the fields of a group do not stand side by side");
-    }
-    seen.push_back(field.group);
-    groups.push_back({f, f + 1});
-  }
-  return groups;
+void check_voxels_fit(const BrickLayout& layout) {
+  if (layout.stored_voxels() < int64_t{kNoVoxel}) return;
+  throw UsageError("levelset.tracker buffers: an image of " +
+                   std::to_string(layout.stored_voxels()) +
+                   " voxels, and lists can have 4294967294; take levelset.tracker brick");
 }
 
-void stop_group(EvolveJob& job, const FieldRange& group, Stop stop) {
-  for (size_t f = group.first; f < group.last; ++f) job.progress[f].stop = stop;
-}
-
-void finish_step(EvolveJob& job, const FieldRange& group, const std::vector<StepCount>& counts) {
-  GroupStep all;
-  for (size_t f = group.first; f < group.last; ++f) {
-    all.add(counts[f - group.first], job.progress[f]);
-  }
-  for (size_t f = group.first; f < group.last; ++f) {
-    const StepCount& count = counts[f - group.first];
-    job.progress[f] = advanced(job.progress[f], count, all, job.stops);
-    job.history[f].push_back(count);
+void stop_before_steps(EvolveJob& job, bool is_empty) {
+  if (is_empty) {
+    job.progress.stop = Stop::kAtRest;
+  } else if (job.progress.iterations >= job.stops.max_iterations) {
+    job.progress.stop = Stop::kIterations;
   }
 }
 
 void evolve(EvolveJob& job, int64_t steps, const Context& context) {
+  if (job.progress.stop != Stop::kNone) return;
   const size_t fields = job.fields.size();
-  job.progress.resize(fields);
+  job.inside.resize(fields);
   job.active.resize(fields);
   job.history.resize(fields);
-  const auto& tracker = job.config->tracker == Tracker::kBrick ? kBricks : kBuffers;
+  if (!job.is_active_known) {
+    for (std::vector<uint32_t>& items : job.active) items.clear();
+  }
+  const auto& tracker = job.tracker == Tracker::kBrick ? kBricks : kBuffers;
   tracker(context.device, job, steps, context);
+  job.is_active_known = job.progress.stop == Stop::kNone;
+  if (!job.is_active_known) job.active.assign(fields, {});
 }
 
 }  // namespace larch::levelset

@@ -40,42 +40,33 @@ class BrickSet {
   std::vector<uint64_t> words_;
 };
 
-/// The active set of a field of a group.
+/// What a field needs beside its active set.
 struct FieldBricks {
   explicit FieldBricks(int64_t bricks)
       : next(bricks),
         changes{std::vector<RowChanges>(static_cast<size_t>(bricks)),
                 std::vector<RowChanges>(static_cast<size_t>(bricks))} {}
 
-  std::vector<uint32_t> list{};  ///< ascending
   BrickSet next;
   std::vector<RowChanges> changes[2];  ///< by the step's parity and by brick
   SharedCount count{};
 };
 
-/// A group while it moves.
-struct GroupBricks {
-  GroupBricks(EvolveJob& j, const FieldRange& g)
-      : job(j), group(g), layout(j.fields[g.first]->layout) {
-    for (size_t f = group.first; f < group.last; ++f) fields.emplace_back(layout.bricks());
+/// A job while it moves.
+struct JobBricks {
+  explicit JobBricks(EvolveJob& j) : job(j), layout(j.fields[0].layout) {
+    for (size_t k = 0; k < job.fields.size(); ++k) fields.emplace_back(layout.bricks());
   }
 
   EvolveJob& job;
-  const FieldRange group;
   const BrickLayout layout;
   std::deque<FieldBricks> fields{};
 };
 
-/// The lists of a group's fields from where an earlier call ended, or found anew.
-void begin(GroupBricks& g, int threads) {
-  if (is_known(g.job, g.group)) {
-    for (size_t k = 0; k < g.fields.size(); ++k) {
-      g.fields[k].list = g.job.active[g.group.first + k].items;
-    }
-    return;
-  }
-  count_inside(g.job, g.group, threads);
-  const GroupPhi phi(g.job, g.group);
+/// Finds the active sets anew.
+void find_active(JobBricks& g, int threads) {
+  count_inside(g.job, threads);
+  const JobPhi phi(g.job);
   const EvenBricks even(g.layout, phi, threads);
   BrickSet& found = g.fields[0].next;
   parallel_for(threads, g.layout.bricks(), 64, [&](int64_t first, int64_t last) {
@@ -83,13 +74,14 @@ void begin(GroupBricks& g, int threads) {
       if (!even.are_around(brick) && can_change(g.layout, phi, brick)) found.add(brick);
     }
   });
-  found.take(g.fields[0].list);
-  for (FieldBricks& field : g.fields) field.list = g.fields[0].list;
+  std::vector<uint32_t> list;
+  found.take(list);
+  g.job.active.assign(g.fields.size(), list);
 }
 
 /// What changed in brick `brick` of field `k` wakes bricks of the field, and the brick itself in
-/// the others of the group.
-void wake(GroupBricks& g, size_t k, int64_t brick, const RowChanges& changes) {
+/// the others.
+void wake(JobBricks& g, size_t k, int64_t brick, const RowChanges& changes) {
   const Vec3i at = g.layout.brick_at(brick), count = g.layout.count;
   for (uint32_t bits = bricks_to_wake(changes); bits != 0; bits &= bits - 1) {
     const int32_t i = __builtin_ctz(bits);
@@ -103,9 +95,10 @@ void wake(GroupBricks& g, size_t k, int64_t brick, const RowChanges& changes) {
   for (FieldBricks& other : g.fields) other.next.add(brick);
 }
 
-/// One brick of field `k` in step `step`. `is_first`: what changed before it is not known.
-void step_brick(GroupBricks& g, const GroupPhi& phi, size_t k, int64_t brick, int64_t step,
-                bool is_first, BrickChange& sum) {
+/// One brick of field `k` in a step. `is_first`: what changed before it is not known.
+void step_brick(JobBricks& g, const JobPhi& phi, size_t k, int64_t brick, bool is_first,
+                BrickChange& sum) {
+  const int64_t step = g.job.progress.iterations;
   RowMask rows = kAllRows;
   if (!is_first) {
     const auto before = static_cast<size_t>((step - 1) % 2);
@@ -116,7 +109,7 @@ void step_brick(GroupBricks& g, const GroupPhi& phi, size_t k, int64_t brick, in
     }
   }
   sum.rows = sum.first = sum.last = 0;
-  step_rows(g.job, g.group, phi, k, brick, rows, sum);
+  step_rows(g.job, phi, k, brick, rows, sum);
   if (sum.rows == 0) return;
   RowChanges& changes = g.fields[k].changes[step % 2][static_cast<size_t>(brick)];
   changes = {sum.rows, sum.first, sum.last, step};
@@ -130,51 +123,36 @@ int threads_for(int64_t bricks, int threads) {
   return static_cast<int>(std::clamp<int64_t>(bricks / kBricksEach, 1, threads));
 }
 
-void step_group(GroupBricks& g, bool is_first, int threads, std::vector<StepCount>& counts) {
-  const GroupPhi phi(g.job, g.group);
-  const int64_t step = g.job.progress[g.group.first].iterations;
+void step_job(JobBricks& g, bool is_first, int threads, std::vector<StepCount>& counts) {
+  const JobPhi phi(g.job);
   for (size_t k = 0; k < g.fields.size(); ++k) {
-    FieldBricks& field = g.fields[k];
+    const std::vector<uint32_t>& list = g.job.active[k];
     const auto compute = [&](int64_t first, int64_t last) {
       BrickChange sum;
       for (int64_t i = first; i < last; ++i) {
-        step_brick(g, phi, k, field.list[static_cast<size_t>(i)], step, is_first, sum);
+        step_brick(g, phi, k, list[static_cast<size_t>(i)], is_first, sum);
       }
-      field.count.add(sum);
+      g.fields[k].count.add(sum);
     };
-    const auto bricks = static_cast<int64_t>(field.list.size());
+    const auto bricks = static_cast<int64_t>(list.size());
     const int at_work = threads_for(bricks, threads);
     parallel_for(at_work, bricks, fair_grain(at_work, bricks, 16), compute);
-    counts[k] = field.count.take(static_cast<uint32_t>(bricks));
+    counts[k] = g.fields[k].count.take(static_cast<uint32_t>(bricks));
   }
-  for (FieldBricks& field : g.fields) field.next.take(field.list);
-}
-
-void evolve_group(EvolveJob& job, const FieldRange& group, int64_t steps, const Context& context) {
-  GroupBricks g(job, group);
-  begin(g, context.threads);
-  const bool is_empty = std::all_of(g.fields.begin(), g.fields.end(),
-                                    [](const FieldBricks& field) { return field.list.empty(); });
-  const FieldProgress& progress = job.progress[group.first];
-  stop_group(job, group, stop_before(progress, is_empty, job.stops));
-  std::vector<StepCount> counts(g.fields.size());
-  for (int64_t t = 0; t < steps && progress.stop == Stop::kNone && !context.stop_requested(); ++t) {
-    step_group(g, t == 0, context.threads, counts);
-    finish_step(job, group, counts);
-  }
-  for (size_t k = 0; k < g.fields.size(); ++k) {
-    const bool goes_on = progress.stop == Stop::kNone;
-    job.active[group.first + k] =
-        goes_on ? ActiveSet{std::move(g.fields[k].list), true} : ActiveSet{};
-  }
+  for (size_t k = 0; k < g.fields.size(); ++k) g.fields[k].next.take(g.job.active[k]);
 }
 
 }  // namespace
 
 void evolve_bricks(EvolveJob& job, int64_t steps, const Context& context) {
-  for_moving_groups(job, context, [&](const FieldRange& group, const Context& of_one) {
-    evolve_group(job, group, steps, of_one);
-  });
+  JobBricks g(job);
+  if (!job.is_active_known) find_active(g, context.threads);
+  stop_before_steps(job);
+  std::vector<StepCount> counts(g.fields.size());
+  for (int64_t t = 0; t < steps && goes_on(job, context); ++t) {
+    step_job(g, t == 0, context.threads, counts);
+    finish_step(job, counts);
+  }
 }
 
 }  // namespace larch::levelset::cpu

@@ -4,10 +4,8 @@
 #include <array>
 #include <deque>
 #include <mutex>
-#include <string>
 #include <vector>
 
-#include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/levelset/evolve/brick_steps.h"
 #include "larch/levelset/evolve/evolve.h"
@@ -56,9 +54,6 @@ Stencil<float> read_stencil(const BrickLayout& layout, const float* phi, const V
           read(0, -1, -1), read(0, 1, -1),  read(0, -1, 1),  read(0, 1, 1)};
 }
 
-/// In a list: none.
-constexpr uint32_t kNoVoxel = UINT32_MAX;
-
 /// Calls visit(i, offset) for the neighbours of a voxel across faces, i from 0 to 5, that lie in
 /// the image.
 template <class Visit>
@@ -77,7 +72,7 @@ class VoxelLists {
   VoxelLists(const BrickLayout& layout, int threads)
       : layout_(layout), threads_(threads), tags_(static_cast<size_t>(layout.stored_voxels())) {}
 
-  /// The voxels that field `k` of a group computes next: all within two steps across faces of one
+  /// The voxels that field `k` computes next: all within two steps across faces of one
   /// that changed, among which are those whose stencil holds it; and those that changed in another
   /// field. `changed`: voxels or kNoVoxel, by field. Any order.
   void generate(const std::vector<std::vector<uint32_t>>& changed, size_t k,
@@ -142,15 +137,13 @@ class VoxelLists {
   std::vector<uint32_t> round_{};
 };
 
-/// A group while it moves.
-struct GroupVoxels {
+/// A job while it moves.
+struct JobVoxels {
   EvolveJob& job;
-  const FieldRange group;
   const BrickLayout layout;
   const int threads;
-  std::vector<std::vector<uint32_t>> lists{};    ///< active voxels by field of the group
-  std::vector<std::vector<uint32_t>> changed{};  ///< of them, those that changed
-  std::vector<VoxelSpeeds> speeds{};
+  std::vector<std::vector<uint32_t>> changed{};  ///< of EvolveJob::active, those that changed
+  std::vector<VoxelSpeeds> speeds{};             ///< by field
   std::deque<SharedCount> counts{};
 };
 
@@ -163,7 +156,7 @@ VoxelSpeeds speeds_of(const LevelsetField& field) {
   return speeds;
 }
 
-/// The smallest phi of a field's group without it; null where it is alone.
+/// The smallest phi of the other fields of a job; null where there is none.
 const float* least_other(const std::vector<const float*>& others, int64_t offset, float& least) {
   if (others.empty()) return nullptr;
   least = others[0][offset];
@@ -171,8 +164,8 @@ const float* least_other(const std::vector<const float*>& others, int64_t offset
   return &least;
 }
 
-/// Whether a voxel belongs to the active set of its group when that is found anew (ActiveSet).
-bool is_active(const BrickLayout& layout, const GroupPhi& phi, const Vec3i& at) {
+/// Whether a voxel belongs to the active sets when these are found anew (EvolveJob::active).
+bool is_active(const BrickLayout& layout, const JobPhi& phi, const Vec3i& at) {
   const int64_t offset = layout.offset(at);
   for (size_t k = 0; k < phi.before.size(); ++k) {
     const Stencil<float> p = read_stencil(layout, phi.before[k], at);
@@ -186,16 +179,10 @@ bool is_active(const BrickLayout& layout, const GroupPhi& phi, const Vec3i& at) 
   return false;
 }
 
-/// The lists of a group's fields from where an earlier call ended, or found anew.
-void begin(GroupVoxels& g) {
-  if (is_known(g.job, g.group)) {
-    for (size_t k = 0; k < g.lists.size(); ++k) {
-      g.lists[k] = g.job.active[g.group.first + k].items;
-    }
-    return;
-  }
-  count_inside(g.job, g.group, g.threads);
-  const GroupPhi phi(g.job, g.group);
+/// Finds the active sets anew.
+void find_active(JobVoxels& g) {
+  count_inside(g.job, g.threads);
+  const JobPhi phi(g.job);
   std::vector<uint32_t> found;
   std::mutex lock;
   parallel_for(g.threads, g.layout.bricks(), 64, [&](int64_t first, int64_t last) {
@@ -209,13 +196,13 @@ void begin(GroupVoxels& g) {
     const std::lock_guard guard(lock);
     found.insert(found.end(), here.begin(), here.end());
   });
-  std::fill(g.lists.begin(), g.lists.end(), found);
+  g.job.active.assign(g.job.fields.size(), found);
 }
 
 /// Computes the active voxels of field `k` and lists those that change.
-StepCount step_field(GroupVoxels& g, const GroupPhi& phi, size_t k) {
-  const std::vector<uint32_t>& list = g.lists[k];
-  const Step step = g.job.fields[g.group.first + k]->step;
+StepCount step_field(JobVoxels& g, const JobPhi& phi, size_t k) {
+  const std::vector<uint32_t>& list = g.job.active[k];
+  const Step step = g.job.fields[k].step;
   const auto count = static_cast<int64_t>(list.size());
   std::vector<uint32_t>& changed = g.changed[k];
   changed.assign(list.size(), kNoVoxel);
@@ -243,45 +230,27 @@ StepCount step_field(GroupVoxels& g, const GroupPhi& phi, size_t k) {
   return g.counts[k].take(static_cast<uint32_t>(count));
 }
 
-void evolve_group(EvolveJob& job, const FieldRange& group, int64_t steps, const Context& context) {
-  const BrickLayout layout = job.fields[group.first]->layout;
-  if (layout.stored_voxels() >= kNoVoxel) {
-    throw UsageError("levelset.tracker buffers: an image of " +
-                     std::to_string(layout.stored_voxels()) +
-                     " voxels, and lists can have 4294967294; take levelset.tracker brick");
-  }
-  const size_t fields = group.last - group.first;
-  GroupVoxels g{job, group, layout, context.threads};
-  g.lists.resize(fields);
-  g.changed.resize(fields);
-  g.counts.resize(fields);
-  for (size_t k = 0; k < fields; ++k) g.speeds.push_back(speeds_of(*job.fields[group.first + k]));
-  begin(g);
-  const bool is_empty = std::all_of(g.lists.begin(), g.lists.end(),
-                                    [](const std::vector<uint32_t>& list) { return list.empty(); });
-  const FieldProgress& progress = job.progress[group.first];
-  stop_group(job, group, stop_before(progress, is_empty, job.stops));
-  VoxelLists next(layout, context.threads);
-  std::vector<StepCount> counts(fields);
-  for (int64_t t = 0; t < steps && progress.stop == Stop::kNone && !context.stop_requested(); ++t) {
-    const GroupPhi phi(job, group);
-    for (size_t k = 0; k < fields; ++k) counts[k] = step_field(g, phi, k);
-    for (size_t k = 0; k < fields; ++k) next.generate(g.changed, k, g.lists[k]);
-    finish_step(job, group, counts);
-  }
-  const bool goes_on = progress.stop == Stop::kNone;
-  for (size_t k = 0; k < fields; ++k) {
-    std::sort(g.lists[k].begin(), g.lists[k].end());
-    job.active[group.first + k] = goes_on ? ActiveSet{std::move(g.lists[k]), true} : ActiveSet{};
-  }
-}
-
 }  // namespace
 
 void evolve_buffers(EvolveJob& job, int64_t steps, const Context& context) {
-  for_moving_groups(job, context, [&](const FieldRange& group, const Context& of_one) {
-    evolve_group(job, group, steps, of_one);
-  });
+  const BrickLayout layout = job.fields[0].layout;
+  check_voxels_fit(layout);
+  const size_t fields = job.fields.size();
+  JobVoxels g{job, layout, context.threads};
+  g.changed.resize(fields);
+  g.counts.resize(fields);
+  for (const LevelsetField& field : job.fields) g.speeds.push_back(speeds_of(field));
+  if (!job.is_active_known) find_active(g);
+  stop_before_steps(job);
+  VoxelLists next(layout, context.threads);
+  std::vector<StepCount> counts(fields);
+  for (int64_t t = 0; t < steps && goes_on(job, context); ++t) {
+    const JobPhi phi(job);
+    for (size_t k = 0; k < fields; ++k) counts[k] = step_field(g, phi, k);
+    for (size_t k = 0; k < fields; ++k) next.generate(g.changed, k, job.active[k]);
+    finish_step(job, counts);
+  }
+  for (std::vector<uint32_t>& list : job.active) std::sort(list.begin(), list.end());
 }
 
 }  // namespace larch::levelset::cpu

@@ -24,10 +24,6 @@ struct LevelsetField {
   Buffer<int16_t> speed{};  ///< D, kSpeedOne is 1; kFrozen: phi stays as it is
   std::array<Buffer<int16_t>, 3>
       advection{};  ///< A along x, y, z, kSpeedOne is 1; empty: 0 everywhere
-  /// Fields of one group never overlap after a step: the sum of two is at least 0. All of a group
-  /// have one layout, stand side by side in a job, are equally far in it (progress) and stop
-  /// together. -1: in none, alone.
-  int32_t group = -1;
 };
 
 /// A field on context.device. `phi` in units of the smallest spacing, held in [-c, c] (both

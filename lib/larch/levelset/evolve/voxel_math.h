@@ -24,7 +24,7 @@ struct VoxelSpeeds {
   const int16_t* advection[3] = {};  ///< null: 0 everywhere
 };
 
-/// phi of the voxel at `offset` after a step, its speed D being read. `least`: of the group's other
+/// phi of the voxel at `offset` after a step, its speed D being read. `least`: of the job's other
 /// fields there, before the step; null: it is alone.
 LARCH_HD float voxel_after(const Stencil<float>& p, int16_t speed, const VoxelSpeeds& speeds,
                            int64_t offset, const float* least, const Step& s) {

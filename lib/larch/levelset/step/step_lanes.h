@@ -34,7 +34,7 @@ struct BrickStep {
   float* after = nullptr;
   const int16_t* speed = nullptr;
   const int16_t* advection[3] = {};      ///< null: 0 everywhere
-  const float* const* others = nullptr;  ///< phi, from the image's first voxel, of the group's
+  const float* const* others = nullptr;  ///< phi, from the image's first voxel, of the job's
                                          ///< other fields before the step
   int32_t other_count = 0;
   int64_t begin = 0;  ///< of the brick in the image

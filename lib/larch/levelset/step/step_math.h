@@ -177,12 +177,12 @@ LARCH_HD F settle(F before, F after) {
   return held(rested(before, after));
 }
 
-/// Whether two structures of a group share a voxel, from their phi.
+/// Whether two structures share a voxel, from their phi.
 LARCH_HD bool overlap(float a, float b) {
   return a + b < 0;
 }
 
-/// The same in a group; `least`: the smallest phi of its other fields before the step. Where two
+/// The same beside others; `least`: the smallest phi of theirs before the step. Where two
 /// structures push against each other each may have half of the gap between them, so that
 /// phi_1 + phi_2 >= 0 holds after every step: they never share a voxel.
 template <class F>

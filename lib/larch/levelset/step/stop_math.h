@@ -10,7 +10,7 @@
 // after the same step.
 namespace larch::levelset {
 
-/// Why a field is no longer moved.
+/// Why fields are no longer moved.
 enum class Stop : uint8_t {
   kNone,        ///< it still is
   kAtRest,      ///< no voxel changed, or none had anything to be moved by
@@ -27,60 +27,49 @@ struct StepCount {
   int32_t grown = 0;     ///< voxels that are inside now, minus those that were
 };
 
-/// When a field stops. Fields of one group stop together: what their voxels did is added up; the
-/// limit of the volume is that of each.
+/// When a job stops, by what all of its fields did in a step; the limit of the volume is that of
+/// each.
 struct StopRules {
   int64_t max_iterations = 10000;
   int64_t unchanged_labels = 200;  ///< 0: never
   int64_t most_voxels = 0;         ///< inside; 0: no limit
 };
 
-/// How far a field is.
-struct FieldProgress {
+/// How far a job is.
+struct Progress {
   int64_t iterations = 0;  ///< phi[iterations % 2] is the result
-  int64_t quiet = 0;       ///< steps since a voxel of the field's group changed its side
-  int64_t inside = 0;      ///< voxels; evolve counts them where the active set is not known
+  int64_t quiet = 0;       ///< steps since a voxel changed its side
   Stop stop = Stop::kNone;
 };
 
-/// A step of all fields of a group.
-struct GroupStep {
+/// What a step did to all fields of a job.
+struct StepSum {
   uint64_t changed = 0, flipped = 0;
   int64_t most_inside = 0;  ///< of one field
 
-  /// `progress` is that before the step.
-  LARCH_HD void add(const StepCount& step, const FieldProgress& progress) {
+  /// `inside`: of the field, before the step and after it.
+  LARCH_HD void add(const StepCount& step, int64_t& inside) {
     changed += step.changed;
     flipped += step.flipped;
-    const int64_t inside = progress.inside + step.grown;
+    inside += step.grown;
     if (inside > most_inside) most_inside = inside;
   }
 };
 
-/// The progress of a field after a step.
-LARCH_HD FieldProgress advanced(FieldProgress progress, const StepCount& step,
-                                const GroupStep& group, const StopRules& rules) {
+/// The progress after a step.
+LARCH_HD Progress advanced(Progress progress, const StepSum& step, const StopRules& rules) {
   ++progress.iterations;
-  progress.inside += step.grown;
-  progress.quiet = group.flipped == 0 ? progress.quiet + 1 : 0;
-  if (group.changed == 0) {
+  progress.quiet = step.flipped == 0 ? progress.quiet + 1 : 0;
+  if (step.changed == 0) {
     progress.stop = Stop::kAtRest;
   } else if (rules.unchanged_labels > 0 && progress.quiet >= rules.unchanged_labels) {
     progress.stop = Stop::kLabels;
-  } else if (rules.most_voxels > 0 && group.most_inside > rules.most_voxels) {
+  } else if (rules.most_voxels > 0 && step.most_inside > rules.most_voxels) {
     progress.stop = Stop::kVolume;
   } else if (progress.iterations >= rules.max_iterations) {
     progress.stop = Stop::kIterations;
   }
   return progress;
-}
-
-/// Before a step: does a field of a group stop without it? `is_empty`: nothing of the group is
-/// active.
-LARCH_HD Stop stop_before(const FieldProgress& progress, bool is_empty, const StopRules& rules) {
-  if (progress.stop != Stop::kNone) return progress.stop;
-  if (is_empty) return Stop::kAtRest;
-  return progress.iterations >= rules.max_iterations ? Stop::kIterations : Stop::kNone;
 }
 
 }  // namespace larch::levelset

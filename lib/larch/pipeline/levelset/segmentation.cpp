@@ -29,46 +29,41 @@ constexpr double kPauseSeconds = 0.5;
 /// Iterations between two looks: at first, and at most.
 constexpr int64_t kFirstSteps = 64, kMostSteps = 2000;
 
-/// The progress of a run: that of the slowest field. A field is at its end when its labels have not
-/// changed for long enough or it has made all of its iterations.
-double fraction_done(const levelset::SegmentRun& run) {
-  double least = 1;
-  for (const levelset::FieldProgress& progress : run.progress) {
-    if (progress.stop != levelset::Stop::kNone) continue;
-    const auto part = [](int64_t value, int64_t whole) {
-      return whole > 0 ? static_cast<double>(value) / static_cast<double>(whole) : 0;
-    };
-    least = std::min(least, std::max(part(progress.quiet, run.stops.unchanged_labels),
-                                     part(progress.iterations, run.stops.max_iterations)));
-  }
-  return least;
+/// The part of a job that is done: it is at its end when its labels have not changed for long
+/// enough or it has made all of its iterations.
+double fraction_done(const levelset::EvolveJob& job) {
+  if (job.progress.stop != levelset::Stop::kNone) return 1;
+  const auto part = [](int64_t value, int64_t whole) {
+    return whole > 0 ? static_cast<double>(value) / static_cast<double>(whole) : 0;
+  };
+  return std::max(part(job.progress.quiet, job.stops.unchanged_labels),
+                  part(job.progress.iterations, job.stops.max_iterations));
 }
 
-std::string progress_text(const levelset::SegmentRun& run) {
-  int64_t iteration = 0, active = 0, changed = 0;
-  for (size_t f = 0; f < run.history.size(); ++f) {
-    iteration = std::max(iteration, run.progress[f].iterations);
-    if (run.history[f].empty() || run.progress[f].stop != levelset::Stop::kNone) continue;
-    active += run.history[f].back().active;
-    changed += run.history[f].back().changed;
+std::string progress_text(const levelset::EvolveJob& job) {
+  int64_t active = 0, changed = 0;
+  for (const std::vector<levelset::StepCount>& history : job.history) {
+    if (history.empty() || job.progress.stop != levelset::Stop::kNone) continue;
+    active += history.back().active;
+    changed += history.back().changed;
   }
-  const bool bricks = run.request->config.tracker == levelset::Tracker::kBrick;
-  return "iteration " + std::to_string(iteration) + ", " + std::to_string(active) +
+  const bool bricks = job.tracker == levelset::Tracker::kBrick;
+  return "iteration " + std::to_string(job.progress.iterations) + ", " + std::to_string(active) +
          (bricks ? " active bricks, " : " active voxels, ") + std::to_string(changed) +
          " voxels changed";
 }
 
 /// Moves the surface until it is at rest.
-void move(levelset::SegmentRun& run, const Context& context) {
+void move(levelset::EvolveJob& job, const Context& context) {
   int64_t steps = kFirstSteps;
   double most = 0;
-  while (!levelset::is_done(run)) {
+  while (job.progress.stop == levelset::Stop::kNone) {
     const Clock::time_point before = Clock::now();
-    levelset::advance(run, steps, context);
+    levelset::evolve(job, steps, context);
     const double seconds = cases::seconds_since(before);
     context.throw_if_stopped("stopped while the surface moved");
-    most = std::max(most, fraction_done(run));
-    context.progress(0.02 + 0.93 * most, progress_text(run));
+    most = std::max(most, fraction_done(job));
+    context.progress(0.02 + 0.93 * most, progress_text(job));
     const double factor = std::clamp(kPauseSeconds / std::max(seconds, 1e-3), 0.25, 4.0);
     steps = std::clamp(static_cast<int64_t>(static_cast<double>(steps) * factor), int64_t{1},
                        kMostSteps);
@@ -89,7 +84,7 @@ void solve(SegmentationJob& job, const Context& context) {
     warn(run.warnings);
   }
   const Clock::time_point start = Clock::now();
-  move(run, context);
+  move(run.job, context);
   job.seconds.emplace_back("solver", cases::seconds_since(start));
   const cases::Step step(job.seconds, "labels", 0.95, context);
   job.result = levelset::finish_segmentation(std::move(run), context);
@@ -169,7 +164,7 @@ struct Frames {
   /// Takes the labels of the result.
   void add(levelset::SegmentResult& result, const levelset::LevelsetConfig& config) {
     for (const levelset::LabelResult& label : result.by_label) volume_ml += label.volume_ml;
-    iterations += static_cast<double>(result.by_label[0].progress.iterations);
+    iterations += static_cast<double>(result.progress.iterations);
     reports.push_back(segmentation_report(result, config));
     labels.push_back(std::move(result.labels));
     const std::set<int32_t> there(labels.back().begin(), labels.back().end());

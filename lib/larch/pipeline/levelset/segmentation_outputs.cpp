@@ -65,15 +65,17 @@ Json history_of(const std::vector<StepCount>& history, int64_t inside_at_end) {
 constexpr const char* kStopTexts[] = {"not at its end", "at rest: no voxel changed",
                                       "labels unchanged", "largest volume", "most iterations"};
 
-Json label_report(const LabelResult& label, const levelset::ResolvedLabel& used,
-                  const std::vector<StepCount>& history) {
+Json label_report(const levelset::SegmentResult& result, size_t f) {
+  const LabelResult& label = result.by_label[f];
+  const levelset::ResolvedLabel& used = result.resolved.labels.at(f);
+  const std::vector<StepCount>& history = result.history.at(f);
   uint64_t active = 0;
   for (const StepCount& step : history) active += step.active;
   Json json = {{"label", label.label},
                {"voxels", label.voxels},
                {"volume_ml", label.volume_ml},
-               {"iterations", label.progress.iterations},
-               {"stopped_by", kStopTexts[static_cast<int>(label.progress.stop)]},
+               {"iterations", result.progress.iterations},
+               {"stopped_by", kStopTexts[static_cast<int>(result.progress.stop)]},
                {"touches_border", label.touches_border},
                {"seed_voxels", used.seed_voxels},
                {"seed_not_a_number", used.seed_not_a_number},
@@ -85,23 +87,22 @@ Json label_report(const LabelResult& label, const levelset::ResolvedLabel& used,
                       {"is_automatic", used.window->is_automatic}};
   }
   json["computed_elements"] = active;
-  json["history"] = history_of(history, label.progress.inside);
+  json["history"] = history_of(history, label.voxels);
   return json;
 }
 
 void add_figures(const SegmentationJob& job, Outputs& outputs) {
-  int64_t voxels = 0, iterations = 0;
+  int64_t voxels = 0;
   double volume_ml = 0;
   bool touches_border = false;
   for (const LabelResult& label : job.result.by_label) {
     voxels += label.voxels;
     volume_ml += label.volume_ml;
-    iterations = std::max(iterations, label.progress.iterations);
     touches_border = touches_border || label.touches_border;
   }
   outputs.metric("voxels", static_cast<double>(voxels))
       .metric("volume_ml", volume_ml)
-      .metric("iterations", static_cast<double>(iterations))
+      .metric("iterations", static_cast<double>(job.result.progress.iterations))
       .metric("touches_border", touches_border ? 1 : 0);
   for (const auto& [step, seconds] : job.seconds) outputs.metric("seconds: " + step, seconds);
   for (const LabelResult& label : job.result.by_label) {
@@ -199,8 +200,7 @@ Json segmentation_report(const levelset::SegmentResult& result,
                {"voxels_per_active_element", voxels_of(config.tracker)},
                {"labels", Json::array()}};
   for (size_t f = 0; f < result.by_label.size(); ++f) {
-    json["labels"].push_back(
-        label_report(result.by_label[f], used.labels.at(f), result.history.at(f)));
+    json["labels"].push_back(label_report(result, f));
   }
   return json;
 }
