@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <bit>
-#include <cstddef>
 #include <vector>
 
 #include <cooperative_groups.h>
@@ -29,30 +28,6 @@ struct BrickRun {
   ActiveBits active;
   uint32_t turn;   ///< of step 0: ActiveBits::set
   FieldView only;  ///< where there is one field, without edges: its view, nearer to the threads
-};
-
-/// What the warps of a block counted of one field since the last move_to.
-struct BlockCount {
-  static constexpr uint32_t kValues = 4;
-  uint32_t values[kValues];  ///< as in StepCount
-
-  __device__ void add_brick() { atomicAdd(values, 1U); }
-  /// Adds the counts of a warp, which calls it, but for its bricks.
-  __device__ void add(const StepCount& of_warp, uint32_t lane) {
-    uint32_t value = 0;
-    if (lane == 1) value = of_warp.changed;
-    if (lane == 2) value = of_warp.flipped;
-    if (lane == 3) value = static_cast<uint32_t>(of_warp.grown);
-    if (value != 0) atomicAdd(values + lane, value);
-  }
-  /// Adds all of it to the counts of a step, and makes it 0. Called by one warp.
-  __device__ void move_to(StepCount& total, uint32_t lane) {
-    static_assert(offsetof(StepCount, changed) == 4 && offsetof(StepCount, flipped) == 8 &&
-                  offsetof(StepCount, grown) == 12);
-    if (lane >= kValues) return;
-    const uint32_t value = atomicExch(values + lane, 0U);
-    if (value != 0) atomicAdd(reinterpret_cast<uint32_t*>(&total) + lane, value);
-  }
 };
 
 /// Shared memory of a block of threads.
@@ -267,7 +242,7 @@ class BrickBlock {
     if (is_first) {
       if (lane == 0) {
         slot.faces = 0;
-        memory_.counts[brick.field()].add_brick();
+        memory_.counts[brick.field()].add_active(1);
       }
       slot.clamped[lane] = bits.clamped.own & ~all;
       if (lane < kVoxelWords) slot.moving[lane] = moving;

@@ -105,16 +105,6 @@ class VoxelBlock {
   FieldView* views_;
 };
 
-/// Adds the counts of a block's warps to those of a step. All threads call it; `sum` is shared.
-__device__ inline void add_block(StepCount* total, const StepCount& of_warp, StepCount& sum) {
-  if (threadIdx.x == 0) sum = {};
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) add_to(&sum, of_warp);
-  __syncthreads();
-  if (threadIdx.x == 0) add_to(total, sum);
-  __syncthreads();
-}
-
 constexpr int32_t kBuffers = 7;
 
 /// One round: what `from` holds (kNoVoxel: nothing) and its six neighbours, each once, appended to
@@ -234,7 +224,8 @@ __device__ void list_field(const VoxelRun& run, const VoxelBlock& block, int32_t
 __global__ void __launch_bounds__(kVoxelThreads)
     buffers_kernel(const __grid_constant__ VoxelRun run) {
   extern __shared__ __align__(16) char shared[];
-  __shared__ StepCount sum;
+  __shared__ BlockCount sum;
+  if (threadIdx.x == 0) sum = {};
   const VoxelBlock block(run, shared);
   const auto grid = cooperative_groups::this_grid();
   for (int32_t step = 0; step < run.job.steps; ++step) {
@@ -250,9 +241,11 @@ __global__ void __launch_bounds__(kVoxelThreads)
           run.changed[f * run.changed_each + item] = has_changed ? at : kNoVoxel;
         }
       }
-      StepCount count = total_of(own);
-      if (blockIdx.x == 0 && threadIdx.x == 0) count.active = length;
-      add_block(block.counts(step) + f, count, sum);
+      if (blockIdx.x == 0 && threadIdx.x == 0) sum.add_active(length);
+      sum.add(total_of(own), threadIdx.x % 32);
+      __syncthreads();
+      if (threadIdx.x < 32) sum.move_to(block.counts(step)[f], threadIdx.x);
+      __syncthreads();
     }
     grid.sync();
     for (int32_t f = 0; f < block.fields(); ++f) list_field(run, block, f, step);

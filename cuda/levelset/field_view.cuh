@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "larch/levelset/evolve/evolve.h"
@@ -92,15 +93,6 @@ __device__ float next_value(const FieldView& view, const FieldViews& views, int3
   return voxel_after(p, stored_speed, view.speeds, at, &least, view.step);
 }
 
-/// Adds what one voxel or warp did to the counts of a step.
-__device__ inline void add_to(StepCount* total, const StepCount& part) {
-  if (part.active > 0) atomicAdd(&total->active, part.active);
-  if (part.changed == 0) return;
-  atomicAdd(&total->changed, part.changed);
-  if (part.flipped > 0) atomicAdd(&total->flipped, part.flipped);
-  if (part.grown != 0) atomicAdd(&total->grown, part.grown);
-}
-
 /// The sum over a warp's lanes up to this one, with it.
 __device__ inline uint32_t sum_up_to_lane(uint32_t value, uint32_t lane) {
 #pragma unroll
@@ -145,6 +137,30 @@ __device__ inline StepCount total_of(const LaneCount& own) {
   count.grown = __reduce_add_sync(kAllLanes, own.grown);
   return count;
 }
+
+/// What the warps of a block counted of one field since the last move_to.
+struct BlockCount {
+  static constexpr uint32_t kValues = 4;
+  uint32_t values[kValues];  ///< as in StepCount
+
+  __device__ void add_active(uint32_t count) { atomicAdd(values, count); }
+  /// Adds the counts of a warp, which calls it, but for what is active.
+  __device__ void add(const StepCount& of_warp, uint32_t lane) {
+    uint32_t value = 0;
+    if (lane == 1) value = of_warp.changed;
+    if (lane == 2) value = of_warp.flipped;
+    if (lane == 3) value = static_cast<uint32_t>(of_warp.grown);
+    if (value != 0) atomicAdd(values + lane, value);
+  }
+  /// Adds all of it to the counts of a step, and makes it 0. Called by one warp.
+  __device__ void move_to(StepCount& total, uint32_t lane) {
+    static_assert(offsetof(StepCount, changed) == 4 && offsetof(StepCount, flipped) == 8 &&
+                  offsetof(StepCount, grown) == 12);
+    if (lane >= kValues) return;
+    const uint32_t value = atomicExch(values + lane, 0U);
+    if (value != 0) atomicAdd(reinterpret_cast<uint32_t*>(&total) + lane, value);
+  }
+};
 
 /// What a step did to a field, but for what was active.
 __device__ inline StepCount read_count(const StepCount* from) {

@@ -115,9 +115,11 @@ struct Runner {
   Runner(const Scene& s, const LevelsetConfig& c, const Context& where)
       : scene(s), config(c), context(where) {
     const Grid grid = cube();
-    job.fields.push_back(
-        levelset::make_field(scene.phi, scene.speed,
-                             levelset::make_step(config, {}, grid.spacing_mm, grid.size), context));
+    LevelsetField& made = job.fields.emplace_back();
+    made.layout = levelset::make_brick_layout(grid.size);
+    made.step = levelset::make_step(config, {}, grid.spacing_mm, grid.size);
+    made.speed = levelset::by_brick(scene.speed, context);
+    levelset::set_phi(made, scene.phi, context);
   }
   LevelsetField& field() { return job.fields[0]; }
   void restart() {

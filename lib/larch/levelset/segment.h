@@ -82,7 +82,7 @@ struct SegmentRun {
 
 /// Makes speeds and first surfaces. Throws UsageError where nothing to start from is given, a seed
 /// lies outside of the image or limits contradict each other, InputError where grids differ or
-/// nothing is left to start from, and what make_field and make_step throw.
+/// nothing is left to start from, and what set_phi and make_step throw.
 SegmentRun start_segmentation(const SegmentRequest& request, const Context& context);
 
 /// One label at the end.

@@ -91,8 +91,12 @@ struct Run {
   /// Adds a field; all have one grid.
   void add(const Volume<float>& phi, const Volume<int16_t>& speed) {
     grid = phi.grid();
-    const auto step = levelset::make_step(config, {}, grid.spacing_mm, grid.size);
-    job.fields.push_back(levelset::make_field(phi, speed, step, context));
+    levelset::LevelsetField field;
+    field.layout = levelset::make_brick_layout(grid.size);
+    field.step = levelset::make_step(config, {}, grid.spacing_mm, grid.size);
+    levelset::set_phi(field, phi, context);
+    field.speed = levelset::by_brick(speed, context);
+    job.fields.push_back(std::move(field));
   }
   void evolve(int64_t steps) {
     job.tracker = config.tracker;

@@ -125,17 +125,6 @@ void set_phi(LevelsetField& field, const Volume<float>& phi, const Context& cont
                size * sizeof(float));
 }
 
-LevelsetField make_field(const Volume<float>& phi, const Volume<int16_t>& speed, const Step& step,
-                         const Context& context) {
-  LevelsetField field;
-  field.layout = make_brick_layout(phi.size());
-  field.step = step;
-  check_size(field.layout, speed.size(), "make_field: speed");
-  set_phi(field, phi, context);
-  field.speed = by_brick(speed, context);
-  return field;
-}
-
 Volume<float> phi_volume(const LevelsetField& field, int64_t iterations, const Grid& grid,
                          const Context& context) {
   check_size(field.layout, grid.size, "phi_volume");

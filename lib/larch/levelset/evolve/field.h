@@ -26,13 +26,9 @@ struct LevelsetField {
       advection{};  ///< A along x, y, z, kSpeedOne is 1; empty: 0 everywhere
 };
 
-/// A field on context.device. `phi` in units of the smallest spacing, held in [-c, c] (both
-/// buffers); `speed` as LevelsetField::speed, of the same size. Throws InputError where phi is not
-/// a number, MemoryError that gives the bytes needed.
-LevelsetField make_field(const Volume<float>& phi, const Volume<int16_t>& speed, const Step& step,
-                         const Context& context);
-
-/// Replaces both buffers by `phi`, held in [-c, c]: step 0 is next.
+/// Makes both buffers, on context.device, of `phi` in units of the smallest spacing, held in [-c,
+/// c]: step 0 is next. Throws InputError where phi is not a number, MemoryError that gives the
+/// bytes needed.
 void set_phi(LevelsetField& field, const Volume<float>& phi, const Context& context);
 
 /// Values of an image by brick, on the device of the context: for LevelsetField::speed and
