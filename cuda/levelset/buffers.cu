@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <string>
 #include <vector>
 
 #include <cooperative_groups.h>

@@ -195,6 +195,10 @@ assert metrics['voxels'] == 24 * 22 * 20 and metrics['touches_border'] == 1"
     expect 2 ball $flag 3
     has err.txt "has no effect without"
   done
+  for flag in --region-weight --edge-stop --most-changed --rms; do
+    expect 2 ball $flag 1
+    has err.txt "unknown flag"
+  done
   expect 0 ball --edge-contrast 1 --advection-weight 0.1
   rm out.*
   for flag in "--write mesh" "--format mha" "--mesh-format ply" "--carry age"; do

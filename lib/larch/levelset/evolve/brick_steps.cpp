@@ -3,7 +3,6 @@
 #include "larch/levelset/evolve/brick_steps.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "larch/core/parallel.h"
