@@ -17,12 +17,12 @@ struct Stages {
 struct StageTimes {
   double seconds = 0;
   double waited_for_reading = 0;
-  double waited_for_finishing = 0;  ///< too much, or all that is left, is still to be finished
+  double waited_for_finishing = 0;  ///< while two items, or at the end all others, were finished
 };
 
-/// Leads items 0 .. count - 1 through the stages: one thread reads and one finishes beside the
-/// calling one, which computes, with at most two items between two stages. With `overlap` not set
-/// all is done by the calling thread, one item after the other. Once `stop` returns true (asked
+/// Runs items 0 .. count - 1 through the stages: one thread reads, the calling thread computes, and
+/// one thread finishes, with at most two items between two stages. Without `overlap` the calling
+/// thread does all, one item after the other. Once `stop` returns true (asked
 /// before each item is computed) what is computed is finished and nothing else is started. Rethrows
 /// the first exception of a stage, or of a thread that could not be started, after all threads have
 /// ended.

@@ -257,8 +257,8 @@ class LabelSearch {
   std::mutex mutex_;
 };
 
-/// A table with a row of each case, for which `row` gives the cells behind the id. Throws
-/// InputError for labels that `search` did not find in any of them.
+/// Returns a table with a row for each case: the id, and the cells that `row` gives. Throws
+/// InputError for labels that `search` found in no case.
 Plan plan_cases(const EvaluationRequest& request, std::vector<std::string> header,
                 const std::function<std::vector<std::string>(const Case&)>& row,
                 const LabelSearch& search, const Context& context) {

@@ -33,8 +33,9 @@ uint8_t class_of(double offset) {
   return offset <= 1 ? kPositive : offset > 2 ? kNegative : kIgnored;
 }
 
-/// The classes of the nodes of a case: those that are not searched are ignored, but for the ones at
-/// the truth if none of them is searched, and those about it if nothing else is.
+/// Returns the classes of the nodes of a case. Nodes that are not searched are ignored, with two
+/// exceptions: the nodes at the truth count where no such node is searched, and the nodes about it
+/// count where nothing else is searched.
 Volume<uint8_t> classes_of(const StageTask& task, size_t c, StageReport& report) {
   const TrainingCase& training = task.cases[c];
   const Volume<int16_t>& voxels = training.levels[static_cast<size_t>(task.stage.level)];

@@ -54,7 +54,8 @@ struct TrainedStage {
   std::vector<Detector> folds;
 };
 
-/// Trains all of them, each by `grow(fold)`; number `folds` is that of the one of all cases.
+/// Trains a detector for each fold without its cases, by `grow(fold)`, and the one of all cases by
+/// `grow(folds)`.
 template <class Grow>
 TrainedStage train_folds(const StageTask& task, const Grow& grow) {
   const auto folds = static_cast<size_t>(task.config.folds);

@@ -12,7 +12,7 @@
 
 namespace larch::io {
 
-/// A format by its ending; one row of the table, and a new format needs nothing else.
+/// A format by its ending. It is one row of the table of formats; a new format is one more row.
 struct Format {
   const char* ending;
   std::unique_ptr<ImageFile> (*open)(const std::string& path, const OpenOptions& options);

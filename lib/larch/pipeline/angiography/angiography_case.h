@@ -33,7 +33,7 @@ enum class MaskChoice {
   kFile,   ///< the Mask Subtraction Sequence of the file; without one the first frame
   kFirst,  ///< the first frame
   kAuto,   ///< the frame before the contrast agent arrives, by the values
-  kBest,   ///< for each frame those of --mask-frames, or of all before the agent, most like it
+  kBest,   ///< for each frame, the mask frames that differ least from it
 };
 constexpr auto enum_names(MaskChoice*) {
   return std::to_array<EnumName<MaskChoice>>({{MaskChoice::kFile, "file"},
@@ -105,16 +105,16 @@ struct AngiographyOptions {
       Field{"mask-frames", mask_frames, "frames of the mask, from 1, such as 1-3,7"},
       Field{"mask", mask,
             "without --mask-frames: file (what it says, or first), first, auto; or best: for each "
-            "frame the few of --mask-frames, or of those before contrast agent, most like it"},
+            "frame the mean of the mask frames that differ least from it"},
       Field{"roi-rectangle", roi_rectangle,
-            "only there motion is looked for: x,y,width,height in pixels"}
+            "motion is searched only inside this rectangle: x,y,width,height in pixels"}
           .lengths({0, 4}),
       Field{"roi-polygon", roi_polygon, "the same: x,y of the corners in pixels"},
       Field{"shutter", shutter, "what the collimator covers: auto, file or none"},
       Field{"contrast", contrast,
             "what contrast agent does to values: file (it says so; not DICOM: lowers), lowers, "
             "raises"},
-      Field{"roi", roi, "mask of the frame's size: only there motion is looked for"},
+      Field{"roi", roi, "mask of the frame's size; motion is searched only where it is not 0"},
       Field{"field-units", field_units, "of --field: mm, or px (then its spacing is 1 too)"},
       Field{"scores", scores,
             "measure each frame for the report and the record; pixels do not depend on it"},
