@@ -194,10 +194,4 @@ void read_mesh_bytes(const std::string& name, std::string_view bytes) {
   }
 }
 
-std::pair<std::string, std::string> two_texts(std::string_view bytes) {
-  const size_t end = std::min(bytes.find('\x1e'), bytes.size());
-  return {std::string(bytes.substr(0, end)),
-          std::string(bytes.substr(std::min(end + 1, bytes.size())))};
-}
-
 }  // namespace larch::fuzz

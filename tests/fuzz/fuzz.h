@@ -8,7 +8,6 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "larch/core/error.h"
 #include "larch/data/grid.h"
@@ -73,10 +72,6 @@ void read_mesh_bytes(const std::string& name, std::string_view bytes);
 /// Decodes a codestream as a frame of a DICOM file whose header agrees with its own, with this
 /// transfer syntax. What is accepted must have its size, and the same samples again.
 void decode_codestream(std::string_view bytes, io::TransferSyntax syntax);
-
-/// The input as two texts: before and after the first byte 0x1e, the record separator of ASCII,
-/// which no text of ours has.
-std::pair<std::string, std::string> two_texts(std::string_view bytes);
 
 /// Takes numbers from the front of the input; zeros when it is used up.
 class Source {

@@ -5,12 +5,11 @@
 
 Small sound files of every kind, and beside them the inputs that the guards of lib/larch/core/guard.h are
 for (guards.tsv says which). Files that fuzzing found stand in the same folders and are not made here;
-seeds/model comes from pbt-train: see strip_model, seeds/j2k and seeds/jls from the encoders of OpenJPEG
-and CharLS; seeds/mesh_* are a tetrahedron in each way that a format has.
+seeds/j2k and seeds/jls come from the encoders of OpenJPEG and CharLS; seeds/mesh_* are a tetrahedron in each
+way that a format has.
 """
 import gzip
 import json
-import os
 import struct
 import sys
 import zlib
@@ -19,7 +18,6 @@ sys.dont_write_bytecode = True
 from dicom_elements import dicom, element, fragments, sequence, us  # noqa: E402
 from nifti_headers import nifti1, nifti2  # noqa: E402
 from seed_files import VOXELS, seed  # noqa: E402
-from text_seeds import config_seeds, pose_file_seeds, records_seeds, tables_seeds  # noqa: E402
 
 
 # NIfTI
@@ -376,33 +374,26 @@ def markups_seeds():
     seed('markups', 'depth.json', deep)
 
 
-def strip_model(path):
-    """A model of pbt-train without its tables of logistic values and self-tests, which the target adds.
-    The digest of the table is left empty: the target makes a new one."""
-    with open(path, 'rb') as file:
-        data = file.read()
-    at, table_bytes = 64, struct.unpack('<Q', data[48:56])[0]
-    place = at + table_bytes + 32
-    entries, sections, count = b'', b'', 0
-    while at < 64 + table_bytes:
-        length, _, name_bytes = struct.unpack('<QHH', data[at + 32:at + 44])
-        name = data[at + 44:at + 44 + name_bytes]
-        entry_end = at + (44 + name_bytes + 7) // 8 * 8
-        section_end = place + (length + 7) // 8 * 8
-        if not name.endswith((b'logistic_q30', b'self_tests')):
-            entries, sections, count = entries + data[at:entry_end], sections + data[place:section_end], count + 1
-        at, place = entry_end, section_end
-    header = data[:40] + struct.pack('<QQI4x', 64 + len(entries) + 32 + len(sections), len(entries), count)
-    return header + entries + bytes(32) + sections
+# Lists and data sets
+
+def tables_seeds():
+    seed('tables', 'list.tsv', 't\xef\xbb\xbfid\timage\tlabel\r\na\ta.nii\tb.nii\r\n\r\nb\tc.nii.gz\t\r\n'.encode('latin-1'))
+    seed('tables', 'list.csv', 'cimage,label,id\n"a,b.nii",l.nii,"x ""y"""\nd/e.mha,,z\n')
+    seed('tables', 'twice.tsv', 'timage\na.nii\nb/a.nii\n')
+    seed('tables', 'existing.tsv', 'eimage\tlabel\ncase_0000.nii\tlabel.nii\n')
+    seed('tables', 'long-name.tsv', 'eimage\n' + 'x' * 300 + '\n')
+    seed('tables', 'decathlon.json', 'd{"modality": {"0": "CT"}, "training": [{"image": "./case_0000.nii", "label": '
+         '"./label.nii"}]}')
+    seed('tables', 'decathlon-long-name.json', 'd{"training": [{"image": "' + 'x' * 300 + '", "label": "label.nii"}]}')
+    seed('tables', 'nnunet.json', 'd{"channel_names": {"0": "MRI"}, "numTraining": 1, "file_ending": ".nii"}')
+    seed('tables', 'nnunet-channels.json', 'd{"channel_names":{"0":"T2","1":"ADC"},"labels":{"background":0,'
+         '"both":[1,2]},"dataset":{"x":{"images":["case_0000.nii","label.nii"],"label":"label.nii"}}}')
 
 
 def main():
-    for make in (sequence_seeds, markups_seeds, pose_file_seeds, nifti_seeds, pair_seeds, nrrd_seeds,
-                 meta_seeds, tiff_seeds, png_seeds, jpeg_seeds, dicom_seeds, planes_seeds, grid_seeds, config_seeds,
-                 tables_seeds, records_seeds):
+    for make in (sequence_seeds, markups_seeds, nifti_seeds, pair_seeds, nrrd_seeds, meta_seeds, tiff_seeds, png_seeds,
+                 jpeg_seeds, dicom_seeds, planes_seeds, grid_seeds, tables_seeds):
         make()
-    for path in sys.argv[2:]:  # models of pbt-train
-        seed('model', os.path.basename(path), strip_model(path))
 
 
 if __name__ == '__main__':
