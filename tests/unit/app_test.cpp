@@ -89,6 +89,14 @@ TEST_CASE("device: flag, LARCH_DEVICE, auto") {
   CHECK(choose_run_device("cpu").reason == "--device cpu");
   CHECK_THROWS_WITH(choose_run_device(""), Catch::StartsWith("LARCH_DEVICE: "));
   unsetenv("LARCH_DEVICE");
+  // What has no code for a card takes the CPU, and says so.
+  const std::string what = "knitting";
+  CHECK(choose_run_device("", what).reason == "auto: knitting runs on the CPU alone");
+  CHECK(choose_run_device("cpu", what).reason == "--device cpu");
+  CHECK_FALSE(choose_run_device("auto", what).device.is_cuda());
+  CHECK_THROWS_AS(choose_run_device("cuda:0", what), DeviceError);
+  CHECK_THROWS_WITH(choose_run_device("cuda", what),
+                    "--device cuda: knitting runs on the CPU alone; use auto or cpu");
 }
 
 TEST_CASE("log levels: flags win over LARCH_LOGLEVEL") {

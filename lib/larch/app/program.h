@@ -66,6 +66,8 @@ struct Program {
   std::function<Outputs(Context&, const CheckedRun&)> run{};
   std::function<Plan(const Context&, const CheckedRun&)> plan{};
   std::function<void()> committed{};
+  /// What of this run has no code for a card, such as "flexible pixel shift"; empty: nothing.
+  std::function<std::string()> cpu_alone = [] { return std::string(); };
 };
 int run_program(const Program& program, int argc, char** argv);
 

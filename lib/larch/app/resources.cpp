@@ -83,11 +83,18 @@ void prepare_for_limits() {
   if (limit.rlim_cur != RLIM_INFINITY) mallopt(M_ARENA_MAX, 1);
 }
 
-ChosenDevice choose_run_device(const std::string& flag) {
+ChosenDevice choose_run_device(const std::string& flag, const std::string& cpu_alone) {
   ChosenDevice chosen;
   const char* environment = variable("LARCH_DEVICE");
   const std::string source = !flag.empty() ? "--device" : environment ? "LARCH_DEVICE" : "auto";
   const std::string text = !flag.empty() ? flag : environment ? environment : "auto";
+  if (!cpu_alone.empty()) {
+    const std::string why = cpu_alone + " runs on the CPU alone";
+    if (text == "auto") return {Device::cpu(), "auto: " + why};
+    if (text.rfind("cuda", 0) == 0) {
+      throw DeviceError(source + " " + text + ": " + why + "; use auto or cpu");
+    }
+  }
   std::string why;
   try {
     chosen.device = choose_device(text, &why);

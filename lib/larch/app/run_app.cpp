@@ -205,7 +205,7 @@ int show_plan(const Start& start, Console& console, const Context& context) {
 int run_and_write(const Start& start, Console& console, const std::atomic<int>* stop) {
   const auto began = Clock::now();
   const CommonFlags& flags = start.run.line.common;
-  const ChosenDevice chosen = choose_run_device(flags.device);
+  const ChosenDevice chosen = choose_run_device(flags.device, start.run.program.cpu_alone());
   Context context;
   context.device = chosen.device;
   context.threads = choose_threads(flags.threads);

@@ -82,6 +82,8 @@ struct CaseProgram {
   /// the failure of the case.
   std::function<void(const CaseJob&, const Options&, const Prepared&)> read_more =
       [](const CaseJob&, const Options&, const Prepared&) {};
+  /// What of a run with these options has no code for a card; empty: nothing.
+  std::function<std::string(const Options&)> cpu_alone{};
   /// Images of flags beside those of products, of the one image, such as a mask; their detached
   /// files are recorded. By role.
   std::function<std::vector<std::pair<std::string, std::string>>(const Options&)> images{};
@@ -144,6 +146,7 @@ int run_case_app(const AppInfo& info, int argc, char** argv,
     if (cases.check) cases.check(options, given);
   };
   program.by_case = [&] { return images.is_list(); };
+  if (cases.cpu_alone) program.cpu_alone = [&] { return cases.cpu_alone(options); };
   program.companions = [&] { return images.companions(images.files()); };
   program.listed_inputs = [&] {
     ListedInputs listed;
