@@ -51,6 +51,7 @@ int main(int argc, char** argv) {
     return std::vector<std::pair<std::string, std::string>>{{"roi", o.roi},
                                                             {"mask-volume", o.mask_volume}};
   };
+  program.cpu_alone = pipeline::subtracted_on_cpu_alone;
   program.columns = pipeline::angiography_columns();
   program.bytes_per_voxel = 0;
   program.figures = {"frames",          "unreliable", "edge_hits",

@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kThreads)
   __syncthreads();
   const auto frame = static_cast<int64_t>(blockIdx.y);
   const Vec3i& size = job.size;
-  const int64_t pixels = static_cast<int64_t>(size.x) * size.y * size.z;
+  const int64_t pixels = static_cast<int64_t>(size.x) * size.y;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kGroupPixels;
   const int64_t last = first + kGroupPixels < pixels ? first + kGroupPixels : pixels;
   const Vec3i centre = job.centre == nullptr ? Vec3i{} : job.centre[frame];
@@ -41,10 +41,10 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t i = first + threadIdx.x; i < last; i += kThreads) {
     const auto row = static_cast<int32_t>(i / size.x);
     const int32_t x = static_cast<int32_t>(i - static_cast<int64_t>(row) * size.x) + centre.x;
-    const int32_t y = row % size.y + centre.y, z = row / size.y + centre.z;
-    if (x < 0 || y < 0 || z < 0 || x >= size.x || y >= size.y || z >= size.z) continue;
+    const int32_t y = row + centre.y;
+    if (x < 0 || y < 0 || x >= size.x || y >= size.y) continue;
     const int32_t here = contrast[i];
-    const int32_t there = job.mask_at_zero[(static_cast<int64_t>(z) * size.y + y) * size.x + x];
+    const int32_t there = job.mask_at_zero[static_cast<int64_t>(y) * size.x + x];
     if (here == kNoSample || there == kNoSample) continue;
     int32_t value = here - there + kNoSample;
     if (step >= 2) value = value < known.found ? known.found - value : value - known.found;
@@ -103,7 +103,7 @@ void bin_shifts(const BinShiftJob& job, const Context& context) {
   Buffer<uint32_t> counts(device, frames * kBins);
   ranks.set_zero();
   counts.set_zero();
-  const int64_t pixels = static_cast<int64_t>(job.size.x) * job.size.y * job.size.z;
+  const int64_t pixels = static_cast<int64_t>(job.size.x) * job.size.y;
   const auto groups = static_cast<uint32_t>((pixels + kGroupPixels - 1) / kGroupPixels);
   const cudaStream_t stream = larch::cuda::stream_of(device);
   const auto on_all = static_cast<uint32_t>(frames);

@@ -27,17 +27,32 @@ struct MatchArguments {
   const int32_t* bin_shift = nullptr;
   const Vec3i* centre = nullptr;
   BlockMatch* out = nullptr;
-  SearchPlan plan{};  ///< without centre
-  Ranking ranking{};  ///< without least_count
-  Overflow overflow = Overflow::kWrap;
-  Border border = Border::kValid;
-  bool skips_weightless = false;  ///< samples of weight 0 need not count
-  bool filters = true;            ///< mask and mask_at_zero differ
-  bool has_whole_words = false;   ///< rows of images begin with a word of two samples
+  int32_t range = 10;
+  Ranking ranking{};             ///< without least_count
+  bool has_whole_words = false;  ///< rows of images begin with a word of two samples
   TapTable taps{};
-  FieldView base{};  ///< of the first frame; without vectors: none
-  int32_t base_blocks = 0;
+  const Vec3i* base = nullptr;  ///< the base field, Q16, by frame and pixel; null: none
 };
+
+/// The base field of a frame.
+__device__ inline const Vec3i* base_of(const MatchArguments& a, int32_t frame) {
+  return a.base + static_cast<int64_t>(frame) * a.image.x * a.image.y;
+}
+/// The base field, Q16, at the centre of the block whose first pixel is (x, y).
+__device__ inline Vec3i base_at_centre_of(const MatchArguments& a, int32_t frame, int32_t x,
+                                          int32_t y) {
+  const int32_t left = x + (a.block.x - 1) / 2, right = x + a.block.x / 2;
+  const int32_t top = y + (a.block.y - 1) / 2, bottom = y + a.block.y / 2;
+  const Vec3i* upper = base_of(a, frame) + static_cast<int64_t>(top) * a.image.x;
+  const Vec3i* lower = base_of(a, frame) + static_cast<int64_t>(bottom) * a.image.x;
+  Vec3i mean;
+  for (int c = 0; c < 3; ++c) {
+    const int64_t sum =
+        int64_t{upper[left][c]} + upper[right][c] + lower[left][c] + lower[right][c];
+    mean[c] = static_cast<int32_t>(floor_quotient(2 * sum + 4, 8));
+  }
+  return mean;
+}
 
 /// The words of shared memory where its parts begin, and the sizes of what lies there. The
 /// histograms come first.
@@ -58,8 +73,8 @@ __device__ inline bool is_whole(const Vec3i& units) {
 }
 
 /// The block and the part of the mask around it in shared memory. kUsual: rows have the usual
-/// lengths. kGroup: threads of a block of threads. kRows: see visit_whole.
-template <bool kUsual, int kGroup = kThreads, int kRows = 8>
+/// lengths.
+template <bool kUsual>
 class TileSamples {
  public:
   static constexpr bool kNeverUnchecked = false;
@@ -87,18 +102,18 @@ class TileSamples {
       if (reads_words) {
         constexpr int kAtOnce = 8;  // rows that are read before any of them is waited for
         const uint16_t* row = origin + 2 * pair;
-        for (; y + (kAtOnce - 1) * kGroupWarps < a_.block.y; y += kAtOnce * kGroupWarps) {
+        for (; y + (kAtOnce - 1) * kWarps < a_.block.y; y += kAtOnce * kWarps) {
           uint32_t words[kAtOnce];
 #pragma unroll
           for (int i = 0; i < kAtOnce; ++i) {
             words[i] = *reinterpret_cast<const uint32_t*>(
-                row + static_cast<int64_t>(y + i * kGroupWarps) * a_.image.x);
+                row + static_cast<int64_t>(y + i * kWarps) * a_.image.x);
           }
 #pragma unroll
-          for (int i = 0; i < kAtOnce; ++i) take(y + i * kGroupWarps, pair, words[i]);
+          for (int i = 0; i < kAtOnce; ++i) take(y + i * kWarps, pair, words[i]);
         }
       }
-      for (; y < a_.block.y; y += kGroupWarps) {
+      for (; y < a_.block.y; y += kWarps) {
         const uint16_t* row = origin + static_cast<int64_t>(y) * a_.image.x;
         const uint32_t right = 2 * pair + 1 < a_.block.x ? row[2 * pair + 1] : kNoSample;
         take(y, pair, row[2 * pair] | right << 16);
@@ -117,16 +132,12 @@ class TileSamples {
   /// Makes the part of the mask that a displacement needs the one that is loaded: the filtered one
   /// for whole pixels, the unfiltered one, around them, between pixels.
   __device__ void reach(const Vec3i& units) {
-    if (!a_.filters || is_whole(units) == is_filtered_) return;
+    if (is_whole(units) == is_filtered_) return;
     const Vec3i pixel{split_step(units.x).pixel, split_step(units.y).pixel, 0};
     load_mask(is_filtered_ ? a_.mask : a_.mask_at_zero, pixel, kMargin);
   }
   __device__ bool fits() const {
     return true;
-  }
-  /// Whether visit takes the unfiltered mask at whole pixels for the filtered one.
-  __device__ bool differs_at(const Vec3i& units) const {
-    return a_.filters && a_.border == Border::kClamp && is_whole(units) && !is_filtered_;
   }
   /// Whether some samples do not count: then sinks have to look at each.
   __device__ bool is_checked() const {
@@ -146,36 +157,26 @@ class TileSamples {
     return contrast == kNoSample || mask == kNoSample ? 0 : contrast - mask;
   }
 
-  /// Calls sink(contrast, mask) for the pairs of pixels of rows first..last-1 of the block; each
+  /// Calls take_pair for the pairs of pixels of rows first..last-1 of the block; each
   /// half of a word is a sample, and kNoSample if it does not count.
   template <class Sink>
   __device__ void visit(const Vec3i& units, int32_t first, int32_t last, const Sink& sink) const {
     const Step x = split_step(units.x), y = split_step(units.y);
     const int32_t at_x = x_ + x.pixel - mask_x_, at_y = y_ + y.pixel - mask_y_;
     if (is_filtered_ && x.fraction == 0 && y.fraction == 0) {
-      visit_whole<kRows>(view(), at_x, at_y, first, last, sink);
+      visit_whole(view(), at_x, at_y, first, last, sink);
       return;
     }
-    const TapPair taps{a_.taps.at[x.fraction + kUnit / 2], a_.taps.at[y.fraction + kUnit / 2],
-                       a_.skips_weightless};
+    const TapPair taps{a_.taps.at[x.fraction + kUnit / 2], a_.taps.at[y.fraction + kUnit / 2]};
     constexpr bool kChecked = Sink::kIsChecked;
     if (at_x % 2 == 0) {
-      visit_between<kRows / 2, kChecked, true>(view(), taps, at_x, at_y, first, last, sink);
+      visit_between<kChecked, true>(view(), taps, at_x, at_y, first, last, sink);
     } else {
-      visit_between<kRows / 2, kChecked, false>(view(), taps, at_x, at_y, first, last, sink);
+      visit_between<kChecked, false>(view(), taps, at_x, at_y, first, last, sink);
     }
-  }
-  /// visit for whole pixels while the filtered mask is loaded.
-  template <class Sink>
-  __device__ void visit_at_whole(const Vec3i& units, int32_t first, int32_t last,
-                                 const Sink& sink) const {
-    visit_whole<kRows>(view(), x_ + units.x / kUnit - mask_x_, y_ + units.y / kUnit - mask_y_,
-                       first, last, sink);
   }
 
  private:
-  static constexpr int kGroupWarps = kGroup / 32;
-
   __device__ int32_t pair_words() const {
     return kUsual ? kUsualPairs : plan_.pair_words;
   }
@@ -204,10 +205,8 @@ class TileSamples {
     const int32_t row_words = kUsual ? kUsualMaskWords : plan.mask_words;
     const int32_t words = min(plan.mask_words, (a.block.x + 2 * around + 3) / 2);
     const int32_t height = min(plan.mask_height, a.block.y + 2 * around);
-    const bool clamps = a.border == Border::kClamp;
     const auto read = [&](const uint16_t* row, int32_t x) -> uint32_t {
-      if (x >= 0 && x < a.image.x) return row[x];
-      return clamps ? row[x < 0 ? 0 : a.image.x - 1] : kNoSample;
+      return x >= 0 && x < a.image.x ? row[x] : kNoSample;
     };
     bool misses = false;
     const auto take = [&](int32_t j, int32_t i, uint32_t word) {
@@ -222,23 +221,22 @@ class TileSamples {
       if (is_inside) {
         constexpr int kAtOnce = 8;  // rows that are read before any of them is waited for
         const uint16_t* column = source + static_cast<int64_t>(mask_y) * a.image.x + x;
-        for (; j + (kAtOnce - 1) * kGroupWarps < height; j += kAtOnce * kGroupWarps) {
+        for (; j + (kAtOnce - 1) * kWarps < height; j += kAtOnce * kWarps) {
           uint32_t read_words[kAtOnce];
 #pragma unroll
           for (int k = 0; k < kAtOnce; ++k) {
             read_words[k] = *reinterpret_cast<const uint32_t*>(
-                column + static_cast<int64_t>(j + k * kGroupWarps) * a.image.x);
+                column + static_cast<int64_t>(j + k * kWarps) * a.image.x);
           }
 #pragma unroll
-          for (int k = 0; k < kAtOnce; ++k) take(j + k * kGroupWarps, i, read_words[k]);
+          for (int k = 0; k < kAtOnce; ++k) take(j + k * kWarps, i, read_words[k]);
         }
       }
-      for (; j < height; j += kGroupWarps) {
+      for (; j < height; j += kWarps) {
         const int32_t y = mask_y + j;
-        const int32_t inside = min(max(y, 0), a.image.y - 1);
-        const uint16_t* row = source + static_cast<int64_t>(inside) * a.image.x;
+        const uint16_t* row = source + static_cast<int64_t>(y) * a.image.x;
         uint32_t word = 0xffffffffu;
-        if (y == inside || clamps) {
+        if (y >= 0 && y < a.image.y) {
           word = a.has_whole_words && x >= 0 && x < a.image.x
                      ? reinterpret_cast<const uint32_t*>(row)[x / 2]
                      : read(row, x) | read(row, x + 1) << 16;
@@ -265,37 +263,32 @@ class DirectSamples {
   static constexpr bool kNeverUnchecked = true;
   static constexpr bool kHasColumns = false;
 
-  /// `base`: room for the field at the block's pixels, if there is one.
-  __device__ DirectSamples(const MatchArguments& a, int2* base) : a_(a), base_(base) {}
+  __device__ explicit DirectSamples(const MatchArguments& a) : a_(a) {}
 
   __device__ Vec3i base_at_centre(int32_t frame, int32_t block) const {
-    if (a_.base.vectors == nullptr) return {};
-    const FieldView field = base_of(frame);
-    const int32_t x = 2 * a_.starts_x[block % a_.blocks_x] + a_.block.x - 1;
-    const int32_t y = 2 * a_.starts_y[block / a_.blocks_x] + a_.block.y - 1;
-    return field_q16(field_sum(field, axis_weights_at_half(field.axes[0], field.border, x),
-                               axis_weights_at_half(field.axes[1], field.border, y),
-                               axis_weights_at_half(field.axes[2], field.border, 0)));
+    if (a_.base == nullptr) return {};
+    return base_at_centre_of(a_, frame, a_.starts_x[block % a_.blocks_x],
+                             a_.starts_y[block / a_.blocks_x]);
   }
 
   __device__ uint32_t move_to(int32_t frame, int32_t block) {
     x_ = a_.starts_x[block % a_.blocks_x];
     y_ = a_.starts_y[block / a_.blocks_x];
     const int64_t pixels = static_cast<int64_t>(a_.image.x) * a_.image.y;
-    contrast_ = a_.contrast + frame * pixels + static_cast<int64_t>(y_) * a_.image.x + x_;
+    const int64_t first = static_cast<int64_t>(y_) * a_.image.x + x_;
+    contrast_ = a_.contrast + frame * pixels + first;
+    if (a_.base != nullptr) base_ = base_of(a_, frame) + first;
     uint32_t counted = 0;
     for (int32_t y = static_cast<int32_t>(threadIdx.x / 32); y < a_.block.y; y += kWarps) {
       for (int32_t x = static_cast<int32_t>(threadIdx.x % 32); x < a_.block.x; x += 32) {
-        counted += contrast_[static_cast<int64_t>(y) * a_.image.x + x] != kNoSample;
+        counted += contrast_at(x, y) != kNoSample;
       }
     }
-    if (a_.base.vectors != nullptr) find_base(base_of(frame));
     return counted;
   }
   __device__ void prepare(const Vec3i&, int32_t, uint32_t) { __syncthreads(); }
   __device__ bool fits() const { return true; }
   __device__ void reach(const Vec3i&) {}
-  __device__ bool differs_at(const Vec3i&) const { return false; }
   __device__ bool is_checked() const { return true; }
   __device__ int32_t middle_difference(const Vec3i& units) const {
     const int32_t contrast = contrast_at(a_.block.x / 2, a_.block.y / 2);
@@ -303,60 +296,41 @@ class DirectSamples {
     return contrast == kNoSample || mask == kNoSample ? 0 : contrast - mask;
   }
 
-  /// As that of TileSamples; the second sample of each pair does not count.
+  /// Calls sink.one(contrast, mask) for the pixels that count of rows first..last-1.
   template <class Sink>
   __device__ void visit(const Vec3i& units, int32_t first, int32_t last, const Sink& sink) const {
     static_assert(Sink::kIsChecked);
     for (int32_t y = first; y < last; ++y) {
       for (int32_t x = static_cast<int32_t>(threadIdx.x % 32); x < a_.block.x; x += 32) {
-        const uint32_t contrast = contrast_at(x, y);
-        if (contrast != kNoSample) sink(contrast | 0xffff0000u, mask_at(units, x, y));
+        const uint16_t contrast = contrast_at(x, y);
+        if (contrast == kNoSample) continue;
+        const uint16_t mask = mask_at(units, x, y);
+        if (mask != kNoSample) sink.one(contrast, mask);
       }
     }
   }
 
  private:
-  __device__ FieldView base_of(int32_t frame) const {
-    FieldView field = a_.base;
-    field.vectors += static_cast<int64_t>(frame) * a_.base_blocks;
-    return field;
-  }
-
-  __device__ void find_base(const FieldView& field) {
-    const AxisWeights plane = axis_weights_at_half(field.axes[2], field.border, 0);
-    for (int32_t y = static_cast<int32_t>(threadIdx.x / 32); y < a_.block.y; y += kWarps) {
-      const AxisWeights row = axis_weights(field.axes[1], field.border, y_ + y);
-      for (int32_t x = static_cast<int32_t>(threadIdx.x % 32); x < a_.block.x; x += 32) {
-        const AxisWeights column = axis_weights(field.axes[0], field.border, x_ + x);
-        const Vec3i units = field_units(field_sum(field, column, row, plane));
-        base_[y * a_.block.x + x] = {units.x, units.y};
-      }
-    }
-  }
-
   __device__ uint16_t contrast_at(int32_t x, int32_t y) const {
     return contrast_[static_cast<int64_t>(y) * a_.image.x + x];
   }
 
   /// The mask below pixel (x, y) of the block.
   __device__ uint16_t mask_at(const Vec3i& units, int32_t x, int32_t y) const {
-    const bool has_base = a_.base.vectors != nullptr, clamps = a_.border == Border::kClamp;
-    if (has_base || !is_whole(units)) {
-      const int2 base = has_base ? base_[y * a_.block.x + x] : int2{0, 0};
-      const MaskView mask{a_.mask, a_.image, &a_.taps, clamps, a_.skips_weightless};
-      return mask_sample(mask, (x_ + x) * kUnit + base.x + units.x,
+    if (base_ != nullptr || !is_whole(units)) {
+      const Vec3i base =
+          base_ == nullptr ? Vec3i{} : units_of(base_[static_cast<int64_t>(y) * a_.image.x + x]);
+      return mask_sample({a_.mask, a_.image, &a_.taps}, (x_ + x) * kUnit + base.x + units.x,
                          (y_ + y) * kUnit + base.y + units.y);
     }
     const int32_t at_x = x_ + x + units.x / kUnit, at_y = y_ + y + units.y / kUnit;
-    const int32_t inside_x = min(max(at_x, 0), a_.image.x - 1);
-    const int32_t inside_y = min(max(at_y, 0), a_.image.y - 1);
-    if ((at_x != inside_x || at_y != inside_y) && !clamps) return kNoSample;
-    return a_.mask_at_zero[static_cast<int64_t>(inside_y) * a_.image.x + inside_x];
+    const bool is_inside = at_x >= 0 && at_y >= 0 && at_x < a_.image.x && at_y < a_.image.y;
+    return is_inside ? a_.mask_at_zero[static_cast<int64_t>(at_y) * a_.image.x + at_x] : kNoSample;
   }
 
   const MatchArguments& a_;
-  int2* base_;
   const uint16_t* contrast_ = nullptr;
+  const Vec3i* base_ = nullptr;  // at the block's first pixel
   int32_t x_ = 0, y_ = 0;
 };
 

@@ -13,9 +13,6 @@
 // displacement to the last, and samples are all that is read from the device's memory.
 namespace larch::dsa::cuda {
 
-/// Displacements that evaluate takes at once.
-constexpr int kMostAtOnce = 4;
-
 /// A score in one word: blocks have at most 65535 pixels, sums are below 2^41.
 __device__ inline uint64_t packed(const Score& s) {
   return s.sum << 16 | s.count;
@@ -27,14 +24,12 @@ constexpr uint64_t kUnknown = ~uint64_t{0};
 
 /// Shared memory of a block of threads whose size is always the same.
 struct Scratch {
-  uint64_t sums[kMostAtOnce][kWarps];
-  uint32_t counts[kMostAtOnce][kWarps];
+  uint32_t counts[kWarps];
   Candidate best[kWarps];
   uint32_t ticket, filled;
 };
 
-/// Kind: what is known of the search when it is compiled.
-template <class Kind, class Samples>
+template <class Samples>
 class BlockSearch {
  public:
   __device__ BlockSearch(const MatchArguments& a, Samples& samples, uint64_t* scores,
@@ -44,8 +39,7 @@ class BlockSearch {
   /// False: its samples do not fit (see there), and nothing was written.
   __device__ bool search(int32_t frame, int32_t block) {
     const int64_t index = static_cast<int64_t>(frame) * a_.blocks + block;
-    SearchPlan plan = a_.plan;
-    Kind::narrow(plan);
+    SearchPlan plan{{}, a_.range, 2};
     if (a_.centre != nullptr) plan.centre = a_.centre[frame];
     BlockMatch match;
     const Vec3i base = samples_.base_at_centre(frame, block);
@@ -73,18 +67,9 @@ class BlockSearch {
     return true;
   }
 
-  /// As search_block asks for it; all threads together, as all functions of this class.
-  __device__ __noinline__ void evaluate(const Vec3i* units, int count, Score* scores) {
-    const int warp = static_cast<int>(threadIdx.x / 32);
-    for (int i = 0; i < count; ++i) {
-      samples_.reach(units[i]);
-      count_bins(units[i], i * kBins, first_row(warp), first_row(warp + 1));
-    }
-    take_scores(count, scores);
-  }
-
-  /// Each warp takes displacements of its own.
-  __device__ __noinline__ Window window(const SearchPlan& plan, const Ranking& ranking) {
+  /// As search_block asks for it; all threads together, as all functions of this class. Each warp
+  /// takes displacements of its own.
+  __device__ __noinline__ Found window(const SearchPlan& plan, const Ranking& ranking) {
     const int warp = static_cast<int>(threadIdx.x / 32);
     const int32_t side = 2 * plan.range + 1, count = side * side;
     const auto at = [&](int32_t i) {
@@ -103,7 +88,7 @@ class BlockSearch {
       }
     }
     __syncthreads();
-    Window window;
+    Found window;
     window.evaluations = static_cast<uint32_t>(count);
     window.at_start = unpacked(scores_[plan.range * side + plan.range]);
     Candidate best{at(static_cast<int32_t>(threadIdx.x) % count), {}};
@@ -112,12 +97,13 @@ class BlockSearch {
       const Candidate next{at(i), unpacked(scores_[i])};
       if (wins(next, best, ranking)) best = next;
     }
-    window.best = winner(best, ranking);
+    window.whole = winner(best, ranking);
+    window.at_edge = is_at_edge(window.whole.at, plan.range);
     const auto score_at = [&](const Vec3i& step) {
       return unpacked(scores_[(step.y + plan.range) * side + step.x + plan.range]);
     };
-    window.bend = bend_of_window(plan, ranking, window.best, static_cast<int>(threadIdx.x % 32), 32,
-                                 score_at, [](int64_t v) { return warp_sum(v); });
+    window.bend = bend_of_window(plan, ranking, window.whole, static_cast<int>(threadIdx.x % 32),
+                                 32, score_at, [](int64_t v) { return warp_sum(v); });
     forget_lattice();
     return window;
   }
@@ -140,7 +126,7 @@ class BlockSearch {
       const int x = x0 + i % width, y = y0 + i / width;
       const int place = place_of(x, y);
       const Vec3i units = origin + Vec3i{x, y, 0} * kTenth;
-      if (scores_[place] != kUnknown || samples_.differs_at(units)) continue;
+      if (scores_[place] != kUnknown) continue;
       count_bins(units, histogram, 0, a_.block.y);
       __syncwarp();
       const Score score = take_score(histogram, ranking_);
@@ -148,7 +134,6 @@ class BlockSearch {
       __syncwarp();
     }
     __syncthreads();
-    fill_whole(origin, x0, y0, x1, y1);
   }
   __device__ Score score(int x, int y) const { return unpacked(scores_[place_of(x, y)]); }
   __device__ int64_t similarity(int x, int y) const { return similarities_[place_of(x, y)]; }
@@ -168,8 +153,7 @@ class BlockSearch {
 
   /// Whether the samples of displacements below one another are counted at once.
   __device__ bool counts_columns() const {
-    return Samples::kHasColumns && !samples_.is_checked() &&
-           Kind::overflow(a_) == Overflow::kWrap && CountWrapped::fits(shift_);
+    return Samples::kHasColumns && !samples_.is_checked() && CountWrapped::fits(shift_);
   }
   /// Calls keep(i, score) for `count` displacements from `units` on, each `step` below the one
   /// before; a warp takes a score.
@@ -219,87 +203,39 @@ class BlockSearch {
     }
   }
 
-  /// Lattice points at whole pixels that the unfiltered mask does not give.
-  __device__ void fill_whole(const Vec3i& origin, int x0, int y0, int x1, int y1) {
-    constexpr int kPixel = kUnit / kTenth;
-    for (int y = -kPixel; y <= kPixel; y += kPixel) {
-      for (int x = -kPixel; x <= kPixel; x += kPixel) {
-        const Vec3i units = origin + Vec3i{x, y, 0} * kTenth;
-        const bool is_asked = x >= x0 && x <= x1 && y >= y0 && y <= y1;
-        if (!is_asked || scores_[place_of(x, y)] != kUnknown) continue;
-        Score score;
-        evaluate(&units, 1, &score);
-        if (threadIdx.x == 0) keep(place_of(x, y), score);
-        __syncthreads();
-      }
-    }
-  }
-
   __device__ uint32_t block_sum(uint32_t v) {
     v = __reduce_add_sync(kAllLanes, v);
     __syncthreads();
-    if (threadIdx.x % 32 == 0) scratch_.counts[0][threadIdx.x / 32] = v;
+    if (threadIdx.x % 32 == 0) scratch_.counts[threadIdx.x / 32] = v;
     __syncthreads();
     uint32_t sum = 0;
-    for (int w = 0; w < kWarps; ++w) sum += scratch_.counts[0][w];
+    for (int w = 0; w < kWarps; ++w) sum += scratch_.counts[w];
     __syncthreads();
     return sum;
   }
 
   /// A warp counts the bins of some rows.
   __device__ void count_bins(const Vec3i& units, uint32_t histogram, int32_t first, int32_t last) {
-    const Overflow overflow = Kind::overflow(a_);
     if constexpr (!Samples::kNeverUnchecked) {
-      if (!samples_.is_checked() && overflow == Overflow::kWrap && CountWrapped::fits(shift_)) {
+      if (!samples_.is_checked() && CountWrapped::fits(shift_)) {
         samples_.visit(units, first, last, CountWrapped(histogram, mu_, shift_));
         return;
       }
-      if (!samples_.is_checked() && overflow == Overflow::kClamp) {
-        samples_.visit(units, first, last, CountBins<false>{histogram, mu_, shift_, overflow});
-        return;
-      }
     }
-    samples_.visit(units, first, last, CountBins<true>{histogram, mu_, shift_, overflow});
+    samples_.visit(units, first, last, CountBins<true>{histogram, mu_, shift_});
   }
 
-  /// The scores of the first `count` histograms, which become empty.
-  __device__ void take_scores(int count, Score* scores) {
-    const int warp = static_cast<int>(threadIdx.x / 32);
-    __syncthreads();
-    for (int i = 0; i < count; ++i) {
-      uint64_t sum = 0;
-      uint32_t counted = 0;
-      auto* entries = reinterpret_cast<uint4*>(shared_words + i * kBins) + threadIdx.x;
-      add_terms(*entries, ranking_, sum, counted);
-      *entries = make_uint4(0, 0, 0, 0);
-      sum = warp_sum(sum);
-      counted = __reduce_add_sync(kAllLanes, counted);
-      if (threadIdx.x % 32 == 0) {
-        scratch_.sums[i][warp] = sum;
-        scratch_.counts[i][warp] = counted;
-      }
-    }
-    __syncthreads();
-    for (int i = 0; i < count; ++i) {
-      Score total;
-#pragma unroll
-      for (int w = 0; w < kWarps; ++w) {
-        total.sum += scratch_.sums[i][w];
-        total.count += scratch_.counts[i][w];
-      }
-      scores[i] = total;
-    }
-  }
-
-  /// The score at a displacement, and how many pixels are beyond the bins there.
+  /// The score at a displacement, for the first warp, and how many pixels are beyond the bins
+  /// there.
   __device__ __noinline__ Score final_score(const Vec3i& units, uint32_t* overflow) {
     const int warp = static_cast<int>(threadIdx.x / 32);
     uint32_t beyond = 0;
     samples_.reach(units);
     samples_.visit(units, first_row(warp), first_row(warp + 1),
-                   CountBinsAndOverflow{{0, mu_, shift_, Kind::overflow(a_)}, &beyond});
+                   CountBinsAndOverflow{{0, mu_, shift_}, &beyond});
+    __syncthreads();
     Score score;
-    take_scores(1, &score);
+    if (warp == 0) score = take_score(0, ranking_);
     *overflow = block_sum(beyond);
     return score;
   }
@@ -310,8 +246,7 @@ class BlockSearch {
   __device__ __noinline__ int32_t median_of_bins(const Vec3i& units) {
     const int warp = static_cast<int>(threadIdx.x / 32);
     const int32_t middle = rounded_to_bins(samples_.middle_difference(units), shift_);
-    samples_.visit(units, first_row(warp), first_row(warp + 1),
-                   CountBins<true>{0, middle, shift_, Overflow::kClamp});
+    samples_.visit(units, first_row(warp), first_row(warp + 1), CountClamped{0, middle, shift_});
     __syncthreads();
     const uint4 own = reinterpret_cast<const uint4*>(shared_words)[threadIdx.x];
     const uint32_t count = block_sum(own.x + own.y + own.z + own.w);
@@ -369,7 +304,6 @@ class BlockSearch {
   __device__ void forget_lattice() {
     __syncthreads();
     if (threadIdx.x == 0) scratch_.filled = 0;
-    if (similarities_ == nullptr) return;
     for (int i = static_cast<int>(threadIdx.x); i < kLatticeSide * kLatticeSide; i += kThreads) {
       scores_[i] = kUnknown;
     }
@@ -380,7 +314,7 @@ class BlockSearch {
   Samples& samples_;
   Scratch& scratch_;
   uint64_t* scores_;
-  int64_t* similarities_;  // null: no lattice is searched
+  int64_t* similarities_;
   Ranking ranking_{};
   int32_t mu_ = 0, shift_ = 0;
 };

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 
 #include "larch/dsa/samples.h"
 #include "larch/dsa/sampling/interpolation_math.h"
@@ -19,6 +21,13 @@ constexpr uint32_t kAllLanes = 0xffffffffu;
 /// The dynamic shared memory. What lies in it is named by its first word: a pointer would be read
 /// through by the slower loads that ask which memory it is of.
 extern __shared__ __align__(16) uint32_t shared_words[];
+
+/// Whether the rows of images begin with a word of two samples.
+inline bool have_whole_words(int32_t width, std::initializer_list<const uint16_t*> images) {
+  return width % 2 == 0 && std::all_of(images.begin(), images.end(), [](const uint16_t* image) {
+           return reinterpret_cast<uintptr_t>(image) % sizeof(uint32_t) == 0;
+         });
+}
 
 /// Words per row where the sizes are the usual ones, so that rows are addressed by constants.
 constexpr int32_t kUsualPairs = 32;
@@ -52,12 +61,28 @@ __device__ inline uint32_t neighbours(uint32_t low, uint32_t high, bool is_odd) 
   return __byte_perm(low, high, is_odd ? 0x5432 : 0x3210);
 }
 
-/// Calls sink(contrast, mask) for the pairs of pixels of rows first..last-1, the mask displaced by
+/// Gives a sink a pair of pixels, less those that do not count; some take both at once.
+template <class Sink>
+__device__ inline void take_pair(const Sink& sink, uint32_t contrast, uint32_t mask) {
+  if constexpr (requires { sink.both(contrast, mask); }) {
+    sink.both(contrast, mask);
+  } else {
+    const auto one = [&](uint32_t c, uint32_t m) {
+      if (Sink::kIsChecked && (c == kNoSample || m == kNoSample)) return;
+      sink.one(static_cast<int32_t>(c), static_cast<int32_t>(m));
+    };
+    one(contrast & 0xffffu, mask & 0xffffu);
+    one(contrast >> 16, mask >> 16);
+  }
+}
+
+/// Calls take_pair for the pairs of pixels of rows first..last-1, the mask displaced by
 /// whole pixels: (x, y) is where the block's first pixel lies in the part of the mask. kRows are
 /// read before any of them is counted; more of them wait less for memory and are more code.
-template <int kRows, class Sink>
+template <class Sink>
 __device__ void visit_whole(const BlockView& view, int32_t x, int32_t y, int32_t first,
                             int32_t last, const Sink& sink) {
+  constexpr int kRows = 8;
   const LaneRows rows = lane_rows(view, first, last);
   const bool is_odd = x & 1;
   for (int32_t pair = rows.column; pair < view.pairs; pair += rows.lanes) {
@@ -75,12 +100,12 @@ __device__ void visit_whole(const BlockView& view, int32_t x, int32_t y, int32_t
         mask[i] = mask_at(m + i * view.mask_words);
       }
 #pragma unroll
-      for (int i = 0; i < kRows; ++i) sink(contrast[i], mask[i]);
+      for (int i = 0; i < kRows; ++i) take_pair(sink, contrast[i], mask[i]);
       c += kRows * view.pair_words;
       m += kRows * view.mask_words;
     }
     for (; row < rows.last; ++row) {
-      sink(shared_words[c], mask_at(m));
+      take_pair(sink, shared_words[c], mask_at(m));
       c += view.pair_words;
       m += view.mask_words;
     }
@@ -90,7 +115,6 @@ __device__ void visit_whole(const BlockView& view, int32_t x, int32_t y, int32_t
 /// Weights of a displacement between pixels.
 struct TapPair {
   Taps x, y;
-  bool skips_weightless;  ///< samples of weight 0 need not count
 };
 
 /// The weights of Taps in Q16: the sample is the upper half of a sum that begins with 1/2, which
@@ -106,18 +130,16 @@ struct UpperTaps {
   }
 };
 
-/// Whether one of three samples is missing that counts.
-__device__ inline bool is_missing(const Taps& taps, bool skips_weightless, uint32_t before,
-                                  uint32_t here, uint32_t after) {
-  return (before == kNoSample && !(skips_weightless && taps.w[0] == 0)) || here == kNoSample ||
-         (after == kNoSample && !(skips_weightless && taps.w[2] == 0));
+__device__ inline bool is_missing(uint32_t before, uint32_t here, uint32_t after) {
+  return before == kNoSample || here == kNoSample || after == kNoSample;
 }
 
 /// visit_whole for displacements between pixels, of which (x, y) holds the nearest pixel. Without
 /// kChecked no sample is missing. kOdd: x - 1 is.
-template <int kRows, bool kChecked, bool kOdd, class Sink>
+template <bool kChecked, bool kOdd, class Sink>
 __device__ void visit_between(const BlockView& view, const TapPair& taps, int32_t x, int32_t y,
                               int32_t first, int32_t last, const Sink& sink) {
+  constexpr int kRows = 4;
   struct Pair {
     uint32_t left, right;
   };
@@ -133,8 +155,8 @@ __device__ void visit_between(const BlockView& view, const TapPair& taps, int32_
       const uint32_t a = kOdd ? s1 : w0 & 0xffffu, b = kOdd ? s2 : s1;
       const uint32_t p = kOdd ? s3 : s2, q = kOdd ? w2 & 0xffffu : s3;
       Pair out{along_x.sum(a, b, p) >> 16, along_x.sum(b, p, q) >> 16};
-      if (kChecked && is_missing(taps.x, taps.skips_weightless, a, b, p)) out.left = kNoSample;
-      if (kChecked && is_missing(taps.x, taps.skips_weightless, b, p, q)) out.right = kNoSample;
+      if (kChecked && is_missing(a, b, p)) out.left = kNoSample;
+      if (kChecked && is_missing(b, p, q)) out.right = kNoSample;
       return out;
     };
     const auto take = [&](uint32_t contrast, const Pair& before, const Pair& here,
@@ -142,14 +164,10 @@ __device__ void visit_between(const BlockView& view, const TapPair& taps, int32_
       uint32_t left = along_y.sum(before.left, here.left, after.left);
       uint32_t right = along_y.sum(before.right, here.right, after.right);
       if (kChecked) {
-        if (is_missing(taps.y, taps.skips_weightless, before.left, here.left, after.left)) {
-          left = 0xffffffffu;
-        }
-        if (is_missing(taps.y, taps.skips_weightless, before.right, here.right, after.right)) {
-          right = 0xffffffffu;
-        }
+        if (is_missing(before.left, here.left, after.left)) left = 0xffffffffu;
+        if (is_missing(before.right, here.right, after.right)) right = 0xffffffffu;
       }
-      sink(contrast, __byte_perm(left, right, 0x7632));
+      take_pair(sink, contrast, __byte_perm(left, right, 0x7632));
     };
     int32_t row = rows.first;
     if (row >= rows.last) continue;

@@ -32,19 +32,14 @@ class FieldSamples {
       : a_(a), plan_(plan), pixels_(a.block.x * a.block.y) {}
 
   __device__ Vec3i base_at_centre(int32_t frame, int32_t block) const {
-    const FieldView field = base_of(frame);
-    const int32_t x = 2 * a_.starts_x[block % a_.blocks_x] + a_.block.x - 1;
-    const int32_t y = 2 * a_.starts_y[block / a_.blocks_x] + a_.block.y - 1;
-    return field_q16(field_sum(field, axis_weights_at_half(field.axes[0], field.border, x),
-                               axis_weights_at_half(field.axes[1], field.border, y),
-                               axis_weights_at_half(field.axes[2], field.border, 0)));
+    return base_at_centre_of(a_, frame, a_.starts_x[block % a_.blocks_x],
+                             a_.starts_y[block / a_.blocks_x]);
   }
 
   /// Reads the contrast block and finds the field below it; this thread's pixels that count.
   __device__ uint32_t move_to(int32_t frame, int32_t block) {
     x_ = a_.starts_x[block % a_.blocks_x];
     y_ = a_.starts_y[block / a_.blocks_x];
-    find_weights(base_of(frame));
     if (threadIdx.x < 2) {
       least(static_cast<int>(threadIdx.x)) = INT32_MAX;
       most(static_cast<int>(threadIdx.x)) = INT32_MIN;
@@ -59,7 +54,7 @@ class FieldSamples {
       shared_words[plan_.taps + 2 * i + 1] = is_below ? w[1] | w[2] << 16 : w[2];
     }
     __syncthreads();
-    find_base(base_of(frame));
+    find_base(base_of(a_, frame));
     const int64_t pixels = static_cast<int64_t>(a_.image.x) * a_.image.y;
     const uint16_t* contrast =
         a_.contrast + frame * pixels + static_cast<int64_t>(y_) * a_.image.x + x_;
@@ -105,7 +100,6 @@ class FieldSamples {
   }
   __device__ bool fits() const { return fits_; }
   __device__ void reach(const Vec3i&) {}
-  __device__ bool differs_at(const Vec3i&) const { return false; }
   __device__ bool is_checked() const { return is_checked_; }
 
   __device__ int32_t middle_difference(const Vec3i& units) const {
@@ -229,32 +223,12 @@ class FieldSamples {
     return shared_words[plan_.base + i] + packed(units.x - centre_.x, units.y - centre_.y);
   }
 
-  __device__ FieldView base_of(int32_t frame) const {
-    FieldView field = a_.base;
-    field.vectors += static_cast<int64_t>(frame) * a_.base_blocks;
-    return field;
-  }
-
-  /// The field's weights of columns and then of rows, where the mask comes to lie.
-  __device__ AxisWeights* weights() const {
-    return reinterpret_cast<AxisWeights*>(shared_words + plan_.mask);
-  }
-  __device__ void find_weights(const FieldView& field) const {
-    for (int32_t i = static_cast<int32_t>(threadIdx.x); i < a_.block.x + a_.block.y;
-         i += kThreads) {
-      const bool is_column = i < a_.block.x;
-      weights()[i] = axis_weights(field.axes[is_column ? 0 : 1], field.border,
-                                  is_column ? x_ + i : y_ + i - a_.block.x);
-    }
-  }
   /// The place below each pixel, less the centre of the window, in units; two words per pixel.
-  __device__ void find_base(const FieldView& field) const {
-    const AxisWeights plane = axis_weights_at_half(field.axes[2], field.border, 0);
+  __device__ void find_base(const Vec3i* base) const {
     int32_t low_x = INT32_MAX, low_y = INT32_MAX, high_x = INT32_MIN, high_y = INT32_MIN;
     for (int32_t i = static_cast<int32_t>(threadIdx.x); i < pixels_; i += kThreads) {
       const int32_t x = i % a_.block.x, y = i / a_.block.x;
-      const Vec3i units =
-          field_units(field_sum(field, weights()[x], weights()[a_.block.x + y], plane));
+      const Vec3i units = units_of(base[static_cast<int64_t>(y_ + y) * a_.image.x + x_ + x]);
       const int32_t at_x = (x_ + x) * kUnit + units.x, at_y = (y_ + y) * kUnit + units.y;
       shared_words[2 * i] = static_cast<uint32_t>(at_x);
       shared_words[2 * i + 1] = static_cast<uint32_t>(at_y);
@@ -276,16 +250,15 @@ class FieldSamples {
 
   /// The part of the mask; whether one of its samples that this thread has read does not count.
   __device__ bool load_mask(int32_t width, int32_t height) const {
-    const bool clamps = a_.border == Border::kClamp;
     bool misses = false;
     for (int32_t j = static_cast<int32_t>(threadIdx.x / 32); j < height; j += kWarps) {
-      const int32_t y = mask_y_ + j, inside_y = min(max(y, 0), a_.image.y - 1);
-      const uint16_t* row = a_.mask + static_cast<int64_t>(inside_y) * a_.image.x;
+      const int32_t y = mask_y_ + j;
+      const bool has_row = y >= 0 && y < a_.image.y;
+      const uint16_t* row = a_.mask + static_cast<int64_t>(y) * a_.image.x;
 #pragma unroll 4
       for (int32_t i = static_cast<int32_t>(threadIdx.x % 32); i < width; i += 32) {
-        const int32_t x = mask_x_ + i, inside_x = min(max(x, 0), a_.image.x - 1);
-        const bool is_there = clamps || (x == inside_x && y == inside_y);
-        const uint16_t value = is_there ? row[inside_x] : kNoSample;
+        const int32_t x = mask_x_ + i;
+        const uint16_t value = has_row && x >= 0 && x < a_.image.x ? row[x] : kNoSample;
         half_word(plan_.mask, j * kFieldRow + i) = value;
         misses |= value == kNoSample;
       }
@@ -310,15 +283,10 @@ class FieldSamples {
       const uint32_t a = half_word(plan_.mask, here - 1), b = half_word(plan_.mask, here);
       const uint32_t c = half_word(plan_.mask, here + 1);
       rows[j] = along_x.sum(a, b, c);
-      if (kChecked && is_missing(along_x, a, b, c)) rows[j] = kNoSample;
+      if (kChecked && is_missing(a, b, c)) rows[j] = kNoSample;
     }
     const uint32_t value = along_y.sum(rows[0], rows[1], rows[2]);
-    return kChecked && is_missing(along_y, rows[0], rows[1], rows[2]) ? kNoSample : value;
-  }
-  __device__ bool is_missing(const Weights& w, uint32_t a, uint32_t b, uint32_t c) const {
-    const bool skips = a_.skips_weightless;
-    return (a == kNoSample && !(skips && w.before == 0)) || b == kNoSample ||
-           (c == kNoSample && !(skips && w.after == 0));
+    return kChecked && is_missing(rows[0], rows[1], rows[2]) ? kNoSample : value;
   }
 
   const MatchArguments& a_;

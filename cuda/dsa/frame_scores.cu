@@ -5,6 +5,7 @@
 #include "cuda/core/check.cuh"
 #include "cuda/dsa/histogram.cuh"
 #include "larch/core/buffer.h"
+#include "larch/dsa/literal_math.h"
 #include "larch/dsa/sampling/sampling_math.h"
 #include "larch/dsa/similarity/frame_scores.h"
 
@@ -31,8 +32,7 @@ class FrameCounter {
   __device__ FrameCounter(const FrameScoresJob& job, const TapTable* taps, int64_t frame,
                           const Vec3i& units)
       : job_(job),
-        mask_{job.mask, job.size, taps, job.border == Border::kClamp,
-              job.subpixel == SubPixel::kLinear || job.subpixel == SubPixel::kNone},
+        mask_{job.mask, job.size, taps},
         contrast_(job.contrast + frame * static_cast<int64_t>(job.size.x) * job.size.y),
         units_(units),
         shift_(job.bin_shift[frame]),
@@ -45,7 +45,7 @@ class FrameCounter {
     if (CountWrapped::fits(shift_)) {
       count(CountWrapped(0, 0, shift_));
     } else {
-      count(CountBins<false>{0, 0, shift_, Overflow::kWrap});
+      count(CountBins<false>{0, 0, shift_});
     }
   }
 
@@ -55,7 +55,9 @@ class FrameCounter {
     const auto warp = static_cast<int32_t>(threadIdx.x / 32);
     for (int32_t y = warp * job_.row_step; y < job_.size.y; y += kWarps * job_.row_step) {
       const uint16_t* row = contrast_ + static_cast<int64_t>(y) * job_.size.x;
-      if (sx_.fraction == 0 && sy_.fraction == 0) {
+      if (job_.literal) {
+        count_literally(row, y, sink);
+      } else if (sx_.fraction == 0 && sy_.fraction == 0) {
         count_whole(row, y, sink);
       } else if (sx_.pixel % 2 == 0) {
         count_between<true>(row, y, sink);
@@ -75,14 +77,20 @@ class FrameCounter {
   }
 
   template <class Sink>
+  __device__ void count_literally(const uint16_t* row, int32_t y, const Sink& sink) const {
+    for (int32_t x = static_cast<int32_t>(threadIdx.x % 32); x < job_.size.x; x += 32) {
+      take(row[x], literal_sample(job_.mask, job_.size, Vec3i{x, y, 0} * kUnit + units_), sink);
+    }
+  }
+
+  template <class Sink>
   __device__ void count_whole(const uint16_t* row, int32_t y, const Sink& sink) const {
     const int32_t width = job_.size.x, at_y = y + sy_.pixel;
-    const int32_t inside_y = min(max(at_y, 0), job_.size.y - 1);
-    if (inside_y != at_y && !mask_.clamps) return;
-    const uint16_t* mask = job_.mask_at_zero + static_cast<int64_t>(inside_y) * width;
+    if (at_y < 0 || at_y >= job_.size.y) return;
+    const uint16_t* mask = job_.mask_at_zero + static_cast<int64_t>(at_y) * width;
     const auto one = [&](int32_t x) {
-      const int32_t at_x = x + sx_.pixel, inside_x = min(max(at_x, 0), width - 1);
-      if (x < width && (inside_x == at_x || mask_.clamps)) take(row[x], mask[inside_x], sink);
+      const int32_t at_x = x + sx_.pixel;
+      if (x < width && at_x >= 0 && at_x < width) take(row[x], mask[at_x], sink);
     };
     const bool is_odd = sx_.pixel & 1;
 #pragma unroll 4
@@ -93,7 +101,7 @@ class FrameCounter {
         const uint32_t contrast = *reinterpret_cast<const uint32_t*>(row + x);
         const uint32_t there = neighbours(words[0], is_odd ? words[1] : 0, is_odd);
         if (!has_gap(__vmaxu2(contrast, there))) {
-          sink(contrast, there);
+          take_pair(sink, contrast, there);
           continue;
         }
       }
@@ -130,8 +138,9 @@ class FrameCounter {
           right[j] = along_x.sum(ab >> 16, pq & 0xffffu, pq >> 16) >> 16;
         }
         if (!has_gap(largest)) {
-          sink(contrast, __byte_perm(along_y.sum(left[0], left[1], left[2]),
-                                     along_y.sum(right[0], right[1], right[2]), 0x7632));
+          take_pair(sink, contrast,
+                    __byte_perm(along_y.sum(left[0], left[1], left[2]),
+                                along_y.sum(right[0], right[1], right[2]), 0x7632));
           continue;
         }
       }
@@ -181,15 +190,6 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) job.scores[place] = {squares, counted, 0};
 }
 
-/// Whether rows begin with a word of two samples.
-bool has_whole_words(const FrameScoresJob& job) {
-  const auto is_aligned = [](const uint16_t* samples) {
-    return reinterpret_cast<uintptr_t>(samples) % sizeof(uint32_t) == 0;
-  };
-  return job.size.x % 2 == 0 && is_aligned(job.mask) && is_aligned(job.mask_at_zero) &&
-         is_aligned(job.contrast);
-}
-
 }  // namespace
 
 void shrink(const ShrinkJob& job, const Context& context) {
@@ -206,7 +206,7 @@ void shrink(const ShrinkJob& job, const Context& context) {
 void frame_scores(const FrameScoresJob& job, const Context& context) {
   if (job.frames == 0 || job.candidates == 0) return;
   LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
-  const TapTable table = taps_of(job.subpixel);
+  const TapTable table = gain_taps();
   const Buffer<TapTable> taps(context.device, std::span<const TapTable>(&table, 1));
   constexpr int64_t kMostFrames = 65535;  // of one launch
   for (int64_t first = 0; first < job.frames; first += kMostFrames) {
@@ -217,8 +217,9 @@ void frame_scores(const FrameScoresJob& job, const Context& context) {
     part.displacements += first * job.candidates;
     part.scores += first * job.candidates;
     const dim3 groups(static_cast<uint32_t>(job.candidates), static_cast<uint32_t>(part.frames));
-    const auto kernel =
-        has_whole_words(part) ? frame_scores_kernel<true> : frame_scores_kernel<false>;
+    const bool has_words =
+        have_whole_words(part.size.x, {part.mask, part.mask_at_zero, part.contrast});
+    const auto kernel = has_words ? frame_scores_kernel<true> : frame_scores_kernel<false>;
     kernel<<<groups, kThreads, kBins * sizeof(uint32_t), larch::cuda::stream_of(context.device)>>>(
         part, taps.data());
     larch::cuda::check_launch("dsa frame_scores_kernel");

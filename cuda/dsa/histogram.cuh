@@ -16,32 +16,16 @@ __device__ inline void count_in(uint32_t histogram, int32_t bin) {
   atomicAdd(&shared_words[histogram + static_cast<uint32_t>(bin)], 1u);
 }
 
-/// Calls take(contrast, mask) for both of a pair of pixels, less those that do not count.
-template <bool kChecked, class Take>
-__device__ inline void for_both(uint32_t contrast, uint32_t mask, const Take& take) {
-  const auto one = [&](uint32_t c, uint32_t m) {
-    if (kChecked && (c == kNoSample || m == kNoSample)) return;
-    take(static_cast<int32_t>(c), static_cast<int32_t>(m));
-  };
-  one(contrast & 0xffffu, mask & 0xffffu);
-  one(contrast >> 16, mask >> 16);
-}
-
 /// Counts the bins of differences. Without kChecked all pixels count.
 template <bool kChecked>
 struct CountBins {
   static constexpr bool kIsChecked = kChecked;
   uint32_t histogram;
   int32_t mu, shift;
-  Overflow overflow;
 
   /// Counts a pixel that counts.
   __device__ void one(int32_t contrast, int32_t mask) const {
-    const int32_t index = bin_index(bin_number(contrast - mask, mu, shift), overflow);
-    if (index >= 0) count_in(histogram, index);
-  }
-  __device__ void operator()(uint32_t contrast, uint32_t mask) const {
-    for_both<kChecked>(contrast, mask, [&](int32_t c, int32_t m) { one(c, m); });
+    count_in(histogram, bin_index(bin_number(contrast - mask, mu, shift)));
   }
 };
 
@@ -71,7 +55,7 @@ struct CountWrapped {
   __device__ void one(uint32_t contrast, uint32_t mask) const {
     count(contrast - mask + lower, shift);
   }
-  __device__ void operator()(uint32_t contrast, uint32_t mask) const {
+  __device__ void both(uint32_t contrast, uint32_t mask) const {
     count(contrast - mask + lower, shift);
     count(contrast - (mask & 0xffff0000u) + upper, shift + 16);
   }
@@ -98,41 +82,14 @@ struct ColumnBins {
   }
 };
 
-/// The same where all pixels count and differences beyond the bins go into the first and the last.
+/// CountBins, where differences beyond the bins go into the first and the last.
 struct CountClamped {
-  static constexpr bool kIsChecked = false;
-  uint32_t address;  ///< of the histogram in shared memory
-  int32_t offset;    ///< what is added to differences: they begin with 0 in the first bin
-  int32_t last;      ///< the largest of them in the last bin
-  int32_t shift;
-
-  __device__ CountClamped(uint32_t histogram, int32_t mu, int32_t bin_shift)
-      : address(static_cast<uint32_t>(__cvta_generic_to_shared(shared_words + histogram))),
-        offset(((1 << bin_shift) >> 1) - mu + (kBins / 2 << bin_shift)),
-        last((kBins << bin_shift) - 1),
-        shift(bin_shift) {}
-  __device__ void count(uint32_t contrast, uint32_t mask) const {
-    const int32_t difference = static_cast<int32_t>(contrast) + offset;
-    const int32_t bin = __viaddmin_s32_relu(difference, -static_cast<int32_t>(mask), last) >> shift;
-    const uint32_t counter = address + 4 * static_cast<uint32_t>(bin);
-    asm volatile("red.shared.add.u32 [%0], 1;" ::"r"(counter) : "memory");
-  }
-  __device__ void operator()(uint32_t contrast, uint32_t mask) const {
-    count(contrast & 0xffffu, mask & 0xffffu);
-    count(contrast >> 16, mask >> 16);
-  }
-};
-
-/// Counts no bins, but how many differences are beyond them.
-struct CountBeyond {
   static constexpr bool kIsChecked = true;
+  uint32_t histogram;
   int32_t mu, shift;
-  uint32_t* beyond;  ///< of this thread
 
-  __device__ void operator()(uint32_t contrast, uint32_t mask) const {
-    for_both<true>(contrast, mask, [&](int32_t c, int32_t m) {
-      *beyond += is_overflow(bin_number(c - m, mu, shift));
-    });
+  __device__ void one(int32_t contrast, int32_t mask) const {
+    count_in(histogram, clamped_bin(bin_number(contrast - mask, mu, shift)));
   }
 };
 
@@ -146,9 +103,6 @@ struct CountBinsAndOverflow {
     bins.one(contrast, mask);
     *beyond += is_overflow(bin_number(contrast - mask, bins.mu, bins.shift));
   }
-  __device__ void operator()(uint32_t contrast, uint32_t mask) const {
-    for_both<true>(contrast, mask, [&](int32_t c, int32_t m) { one(c, m); });
-  }
 };
 
 /// Counts differences by their upper bits, all but kLowBits.
@@ -158,9 +112,6 @@ struct CountUpperBits {
   uint32_t histogram;
   __device__ void one(int32_t contrast, int32_t mask) const {
     count_in(histogram, (contrast - mask + kNoSample) >> kLowBits);
-  }
-  __device__ void operator()(uint32_t contrast, uint32_t mask) const {
-    for_both<true>(contrast, mask, [&](int32_t c, int32_t m) { one(c, m); });
   }
 };
 /// Counts those of the same upper bits by their lower ones.
@@ -173,9 +124,6 @@ struct CountLowerBits {
     if (value >> CountUpperBits::kLowBits == upper) {
       count_in(histogram, value & ((1 << CountUpperBits::kLowBits) - 1));
     }
-  }
-  __device__ void operator()(uint32_t contrast, uint32_t mask) const {
-    for_both<true>(contrast, mask, [&](int32_t c, int32_t m) { one(c, m); });
   }
 };
 

@@ -5,53 +5,89 @@
 #include <vector>
 
 #include "cuda/core/check.cuh"
-#include "cuda/dsa/match_directions.cuh"
-#include "cuda/dsa/match_field.cuh"
-#include "cuda/dsa/search_kinds.cuh"
+#include "cuda/dsa/block_search.cuh"
+#include "cuda/dsa/field_samples.cuh"
 #include "larch/core/buffer.h"
 #include "larch/dsa/similarity/entropy.h"
 
 namespace larch::dsa::cuda {
 namespace {
 
+constexpr int kResident = 3;  ///< blocks of threads that a multiprocessor is to hold
+
+__device__ void clear_all_histograms(const SharedPlan& plan) {
+  const int words = plan.histograms * kBins;
+  for (int i = static_cast<int>(threadIdx.x); i < words; i += kThreads) shared_words[i] = 0;
+}
+__device__ uint64_t* scores_of(const SharedPlan& plan) {
+  return reinterpret_cast<uint64_t*>(shared_words + plan.scores);
+}
+__device__ int64_t* similarities_of(const SharedPlan& plan) {
+  return reinterpret_cast<int64_t*>(shared_words + plan.similarities);
+}
+
+constexpr int64_t kLatticeScores = kLatticeSide * kLatticeSide;
+
+/// Scores that are kept at a time: those of the window, then those of the lattice.
+int64_t scores_needed(const MatchArguments& a) {
+  const int64_t side = 2 * a.range + 1;
+  return std::max(side * side, kLatticeScores);
+}
+
+/// Parts of shared memory, one behind the other.
+class Layout {
+ public:
+  /// The first word of so many words; of 16 bytes each.
+  uint32_t add(int64_t words) {
+    const int64_t begin = words_;
+    words_ += (words + 3) / 4 * 4;
+    return static_cast<uint32_t>(begin);
+  }
+  int64_t words() const { return words_; }
+
+ private:
+  int64_t words_ = 0;
+};
+
+void add_scores(const MatchArguments& a, bool has_scores, Layout& layout, SharedPlan& plan) {
+  if (has_scores) plan.scores = layout.add(2 * scores_needed(a));
+  plan.similarities = layout.add(2 * kLatticeScores);
+}
+
+template <class Kernel>
+void allow_shared(Kernel kernel, const SharedPlan& plan) {
+  LARCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        static_cast<int>(plan.words * sizeof(uint32_t))));
+}
+
 /// One block of threads for each block of each frame, whose samples fit into shared memory.
-template <class Kind>
-__global__ void __launch_bounds__(kThreads, Kind::kResident)
+template <bool kUsual>
+__global__ void __launch_bounds__(kThreads, kResident)
     tile_kernel(const __grid_constant__ MatchArguments a, const __grid_constant__ SharedPlan plan) {
   __shared__ Scratch scratch;
   clear_all_histograms(plan);
-  using Samples = TileSamples<Kind::kIsUsual>;
+  using Samples = TileSamples<kUsual>;
   Samples samples(a, plan);
-  BlockSearch<Kind, Samples> search(a, samples, scores_of(plan), similarities_of(plan), scratch);
+  BlockSearch<Samples> search(a, samples, scores_of(plan), similarities_of(plan), scratch);
   const auto blocks = static_cast<uint32_t>(a.blocks);
   search.search(static_cast<int32_t>(blockIdx.x / blocks),
                 static_cast<int32_t>(blockIdx.x % blocks));
 }
 
-/// Memory of the device that blocks of threads have for themselves, where shared memory does not
-/// suffice; null: it does.
-struct DeviceScratch {
-  uint64_t* scores = nullptr;
-  int64_t scores_each = 0;
-  int2* base = nullptr;
-  int64_t base_each = 0;
-};
-
 /// Blocks of threads that take one block after the other, all or those that are left; samples stay
-/// in the device's memory.
-__global__ void __launch_bounds__(kThreads, AnyKind::kResident)
+/// in the device's memory. `device_scores`: memory for those of each block of threads, if shared
+/// memory does not suffice.
+__global__ void __launch_bounds__(kThreads, kResident)
     direct_kernel(const __grid_constant__ MatchArguments a, const __grid_constant__ SharedPlan plan,
-                  DeviceScratch device, const uint8_t* is_left) {
+                  uint64_t* device_scores, int64_t scores_each, const uint8_t* is_left) {
   __shared__ Scratch scratch;
   auto* scores =
-      device.scores != nullptr ? device.scores + blockIdx.x * device.scores_each : scores_of(plan);
-  auto* base = device.base != nullptr ? device.base + blockIdx.x * device.base_each
-                                      : reinterpret_cast<int2*>(shared_words + plan.base);
+      device_scores != nullptr ? device_scores + blockIdx.x * scores_each : scores_of(plan);
   clear_all_histograms(plan);
   for (int64_t item = blockIdx.x; item < a.items; item += gridDim.x) {
     if (is_left != nullptr && is_left[item] == 0) continue;
-    DirectSamples samples(a, base);
-    BlockSearch<AnyKind, DirectSamples> search(a, samples, scores, similarities_of(plan), scratch);
+    DirectSamples samples(a);
+    BlockSearch<DirectSamples> search(a, samples, scores, similarities_of(plan), scratch);
     search.search(static_cast<int32_t>(item / a.blocks), static_cast<int32_t>(item % a.blocks));
     __syncthreads();
   }
@@ -62,15 +98,13 @@ __global__ void __launch_bounds__(kThreads, AnyKind::kResident)
 SharedPlan tile_plan(const MatchArguments& a, bool* is_usual, int64_t* words) {
   SharedPlan plan;
   Layout layout;
-  plan.histograms =
-      a.plan.search == Search::kFull || searches_lattice(a.plan) ? kWarps : kMostAtOnce;
   layout.add(int64_t{plan.histograms} * kBins);
   plan.pairs = (a.block.x + 1) / 2;
   while (plan.lanes_log2 > 2 && (1 << (plan.lanes_log2 - 1)) >= plan.pairs) --plan.lanes_log2;
-  const int32_t around = 2 * (a.plan.range + kMargin);
+  const int32_t around = 2 * (a.range + kMargin);
   plan.pair_words = plan.pairs;
   plan.mask_words = (a.block.x + around + 3) / 2;
-  *is_usual = *is_usual && plan.pair_words <= kUsualPairs && plan.mask_words <= kUsualMaskWords;
+  *is_usual = plan.pair_words <= kUsualPairs && plan.mask_words <= kUsualMaskWords;
   if (*is_usual) {
     plan.pair_words = kUsualPairs;
     plan.mask_words = kUsualMaskWords;
@@ -86,25 +120,20 @@ SharedPlan tile_plan(const MatchArguments& a, bool* is_usual, int64_t* words) {
 }
 
 constexpr int64_t kMostScoresOnChip = 4096;
-constexpr int64_t kMostBaseOnChip = 8192;
 
 /// The plan of direct_kernel.
-SharedPlan direct_plan(const MatchArguments& a, bool* has_scores, bool* has_base) {
+SharedPlan direct_plan(const MatchArguments& a, bool has_scores) {
   SharedPlan plan;
   Layout layout;
   layout.add(int64_t{plan.histograms} * kBins);
-  const int64_t pixels = int64_t{a.block.x} * a.block.y;
-  *has_base = pixels <= kMostBaseOnChip;
-  if (a.base.vectors != nullptr && *has_base) plan.base = layout.add(2 * pixels);
-  *has_scores = scores_needed(a.plan) <= kMostScoresOnChip;
-  add_scores(a, *has_scores, layout, plan);
+  add_scores(a, has_scores, layout, plan);
   plan.words = static_cast<uint32_t>(layout.words());
   return plan;
 }
 
-template <class Kind>
+template <bool kUsual>
 void launch_tiles(const MatchArguments& a, const SharedPlan& plan, const Device& device) {
-  const auto kernel = tile_kernel<Kind>;
+  const auto kernel = tile_kernel<kUsual>;
   allow_shared(kernel, plan);
   kernel<<<static_cast<uint32_t>(a.items), kThreads, plan.words * sizeof(uint32_t),
            larch::cuda::stream_of(device)>>>(a, plan);
@@ -112,8 +141,8 @@ void launch_tiles(const MatchArguments& a, const SharedPlan& plan, const Device&
 }
 
 void launch_direct(const MatchArguments& a, const uint8_t* is_left, const Device& device) {
-  bool has_scores = false, has_base = false;
-  const SharedPlan plan = direct_plan(a, &has_scores, &has_base);
+  const bool has_scores = scores_needed(a) <= kMostScoresOnChip;
+  const SharedPlan plan = direct_plan(a, has_scores);
   const auto kernel = direct_kernel;
   allow_shared(kernel, plan);
   int resident = 0;
@@ -123,27 +152,15 @@ void launch_direct(const MatchArguments& a, const uint8_t* is_left, const Device
   const int processors = larch::cuda::attribute(cudaDevAttrMultiProcessorCount, device);
   const int64_t groups =
       std::clamp<int64_t>(a.items, 1, int64_t{std::max(resident, 1)} * processors);
-  Buffer<uint64_t> scores;
-  Buffer<int2> base;
-  DeviceScratch scratch;
-  if (!has_scores) {
-    scratch.scores_each = scores_needed(a.plan);
-    scores = Buffer<uint64_t>(device, static_cast<size_t>(groups * scratch.scores_each));
-    scratch.scores = scores.data();
-  }
-  if (a.base.vectors != nullptr && !has_base) {
-    scratch.base_each = int64_t{a.block.x} * a.block.y;
-    base = Buffer<int2>(device, static_cast<size_t>(groups * scratch.base_each));
-    scratch.base = base.data();
-  }
+  const int64_t scores_each = has_scores ? 0 : scores_needed(a);
+  Buffer<uint64_t> scores(device, static_cast<size_t>(groups * scores_each));
   kernel<<<static_cast<uint32_t>(groups), kThreads, bytes, larch::cuda::stream_of(device)>>>(
-      a, plan, scratch, is_left);
+      a, plan, scores.data(), scores_each, is_left);
   larch::cuda::check_launch("dsa direct_kernel");
 }
 
 void launch(const MatchArguments& a, const Device& device) {
-  bool is_usual = a.plan.search == Search::kFull && searches_lattice(a.plan) &&
-                  a.plan.subsearch == SubSearch::kFit && a.overflow == Overflow::kWrap;
+  bool is_usual = false;
   int64_t words = 0;
   const SharedPlan plan = tile_plan(a, &is_usual, &words);
   const int most = larch::cuda::most_shared_bytes(device);
@@ -151,22 +168,67 @@ void launch(const MatchArguments& a, const Device& device) {
   if (!fits) {
     launch_direct(a, nullptr, device);
   } else {
-    (is_usual ? launch_tiles<FitKind> : launch_tiles<AnyKind>)(a, plan, device);
+    (is_usual ? launch_tiles<true> : launch_tiles<false>)(a, plan, device);
   }
 }
 
-/// Small arrays of the host on the device.
-struct Uploaded {
-  std::vector<Buffer<int32_t>> starts{};
-  Buffer<uint64_t> terms{};
-  const int32_t* starts_of(const std::vector<int32_t>& host, const Device& device) {
-    starts.emplace_back(device, std::span<const int32_t>(host));
-    return starts.back().data();
-  }
-};
+/// Shared memory allows for no more blocks of threads on a multiprocessor.
+constexpr int kFieldResident = 2;
 
-MatchArguments arguments_of(const MatchJob& job, Uploaded& uploaded, const Device& device) {
-  const DsaConfig& config = *job.config;
+/// One block of threads for each block of each frame.
+__global__ void __launch_bounds__(kThreads, kFieldResident)
+    field_kernel(const __grid_constant__ MatchArguments a, const __grid_constant__ SharedPlan plan,
+                 uint8_t* is_left) {
+  __shared__ Scratch scratch;
+  FieldSamples samples(a, plan);
+  BlockSearch<FieldSamples> search(a, samples, scores_of(plan), similarities_of(plan), scratch);
+  const auto blocks = static_cast<uint32_t>(a.blocks);
+  const bool is_done = search.search(static_cast<int32_t>(blockIdx.x / blocks),
+                                     static_cast<int32_t>(blockIdx.x % blocks));
+  if (threadIdx.x == 0) is_left[blockIdx.x] = is_done ? 0 : 1;
+}
+
+SharedPlan field_plan(const MatchArguments& a, int64_t* words) {
+  const int64_t pixels = int64_t{a.block.x} * a.block.y;
+  SharedPlan plan;
+  Layout layout;
+  layout.add(int64_t{plan.histograms} * kBins);
+  plan.contrast = layout.add((pixels + 1) / 2);
+  plan.base = layout.add(pixels);
+  plan.mask = layout.add(int64_t{kFieldRow} * kFieldRows / 2);
+  plan.taps = layout.add(kTapWords + 4);
+  add_scores(a, true, layout, plan);
+  *words = layout.words();
+  plan.words = static_cast<uint32_t>(std::min<int64_t>(layout.words(), INT32_MAX));
+  return plan;
+}
+
+/// Whether match_over_field can do it: blocks of a usual size with scores that fit on chip.
+bool can_match_over_field(const MatchArguments& a, const Device& device) {
+  if (int64_t{a.block.x} * a.block.y > kFieldPixels || a.block.x > kFieldRow ||
+      a.block.y > kFieldRows) {
+    return false;
+  }
+  int64_t words = 0;
+  field_plan(a, &words);
+  const int most = larch::cuda::most_shared_bytes(device);
+  return words * 4 + static_cast<int64_t>(sizeof(Scratch)) + 1024 <= most;
+}
+
+/// Searches blocks over a base field. `is_left`: per block, 1 for those that are not searched,
+/// since the field varies too much below them for shared memory.
+void match_over_field(const MatchArguments& a, uint8_t* is_left, const Device& device) {
+  int64_t words = 0;
+  const SharedPlan plan = field_plan(a, &words);
+  const auto kernel = field_kernel;
+  allow_shared(kernel, plan);
+  kernel<<<static_cast<uint32_t>(a.items), kThreads, plan.words * sizeof(uint32_t),
+           larch::cuda::stream_of(device)>>>(a, plan, is_left);
+  larch::cuda::check_launch("dsa field_kernel");
+}
+
+/// Without what is still to be uploaded.
+MatchArguments arguments_of(const MatchJob& job) {
   const BlockGrid& grid = *job.grid;
   MatchArguments a;
   a.mask = job.mask;
@@ -177,37 +239,14 @@ MatchArguments arguments_of(const MatchJob& job, Uploaded& uploaded, const Devic
   a.blocks = grid.blocks();
   a.blocks_x = grid.count.x;
   a.items = job.frames * a.blocks;
-  a.starts_x = uploaded.starts_of(grid.starts[0], device);
-  a.starts_y = uploaded.starts_of(grid.starts[1], device);
   a.bin_shift = job.bin_shift;
   a.centre = job.centre;
   a.out = job.out;
-  a.plan = plan_of(config, job.range);
-  a.ranking.metric = config.metric;
-  if (config.metric == Metric::kEntropy) {
-    uploaded.terms = Buffer<uint64_t>(device, std::span<const uint64_t>(entropy_terms(65535)));
-    a.ranking.terms = uploaded.terms.data();
-  }
-  a.overflow = config.overflow;
-  a.border = config.border;
-  a.skips_weightless = skips_weightless(config.subpixel);
-  a.filters = !a.skips_weightless;
-  const auto is_aligned = [](const uint16_t* samples) {
-    return reinterpret_cast<uintptr_t>(samples) % sizeof(uint32_t) == 0;
-  };
-  a.has_whole_words = grid.image.x % 2 == 0 && is_aligned(a.mask) && is_aligned(a.mask_at_zero) &&
-                      is_aligned(a.contrast);
-  a.taps = taps_of(config.subpixel);
-  if (job.base.vectors != nullptr) {
-    const BlockGrid& base = *job.base.grid;
-    for (int axis = 0; axis < 3; ++axis) {
-      a.base.axes[axis] = {uploaded.starts_of(base.starts[static_cast<size_t>(axis)], device),
-                           base.count[axis], base.block[axis]};
-    }
-    a.base.vectors = job.base.vectors;
-    a.base.border = config.border_field;
-    a.base_blocks = base.blocks();
-  }
+  a.range = job.range;
+  a.ranking.metric = job.config->metric;
+  a.has_whole_words = have_whole_words(grid.image.x, {job.mask, job.mask_at_zero, job.contrast});
+  a.taps = gain_taps();
+  a.base = job.base.vectors;
   return a;
 }
 
@@ -217,17 +256,23 @@ void match_blocks(const MatchJob& job, const Context& context) {
   const Device& device = context.device;
   LARCH_CUDA_CHECK(cudaSetDevice(device.index));
   if (job.frames == 0) return;
-  Uploaded uploaded;
-  const MatchArguments a = arguments_of(job, uploaded, device);
-  if (a.base.vectors != nullptr) {
+  const Buffer<int32_t> starts_x(device, std::span<const int32_t>(job.grid->starts[0]));
+  const Buffer<int32_t> starts_y(device, std::span<const int32_t>(job.grid->starts[1]));
+  Buffer<uint64_t> terms;
+  MatchArguments a = arguments_of(job);
+  a.starts_x = starts_x.data();
+  a.starts_y = starts_y.data();
+  if (a.ranking.metric == Metric::kEntropy) {
+    terms = Buffer<uint64_t>(device, std::span<const uint64_t>(entropy_terms(kMostBlockPixels)));
+    a.ranking.terms = terms.data();
+  }
+  if (a.base != nullptr) {
     Buffer<uint8_t> left;  // blocks that match_over_field leaves
     if (can_match_over_field(a, device)) {
       left = Buffer<uint8_t>(device, static_cast<size_t>(a.items));
       match_over_field(a, left.data(), device);
     }
     launch_direct(a, left.data(), device);
-  } else if (can_match_directions(a)) {
-    match_directions(a, device);
   } else {
     launch(a, device);
   }

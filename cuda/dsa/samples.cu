@@ -35,41 +35,27 @@ __device__ uint16_t filtered(const Taps& taps, uint16_t before, uint16_t here, u
 /// through memory.
 __device__ uint16_t filtered_in_plane(const FilterJob& job, const uint16_t* plane, int32_t x,
                                       int32_t y) {
-  const bool clamps = job.border == Border::kClamp;
-  const int32_t width = job.size.x, height = job.size.y;
+  const int32_t width = job.size.x;
+  if (y < 1 || y + 1 >= job.size.y) return kNoSample;
   uint16_t rows[3];
 #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    int32_t at = y + j - 1;
-    if (!clamps && (at < 0 || at >= height)) return kNoSample;
-    at = min(max(at, 0), height - 1);
-    const uint16_t* row = plane + static_cast<int64_t>(at) * width;
-    const uint16_t edge = clamps ? row[x] : kNoSample;
-    rows[j] =
-        filtered(job.taps, x > 0 ? row[x - 1] : edge, row[x], x + 1 < width ? row[x + 1] : edge);
+    const uint16_t* row = plane + static_cast<int64_t>(y + j - 1) * width;
+    rows[j] = filtered(job.taps, x > 0 ? row[x - 1] : kNoSample, row[x],
+                       x + 1 < width ? row[x + 1] : kNoSample);
   }
   return filtered(job.taps, rows[0], rows[1], rows[2]);
 }
 
 __global__ void filter_kernel(const __grid_constant__ FilterJob job) {
   const int64_t plane = static_cast<int64_t>(job.size.x) * job.size.y;
-  const int64_t voxels = plane * job.size.z, total = voxels * job.frames;
+  const int64_t total = plane * job.frames;
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < total;
        i += step) {
     const auto in_plane = static_cast<int32_t>(i % plane);
     const int32_t x = in_plane % job.size.x, y = in_plane / job.size.x;
-    const uint16_t* here = job.samples + (i - in_plane);
-    if (job.size.z == 1) {
-      job.filtered[i] = filtered_in_plane(job, here, x, y);
-      continue;
-    }
-    const auto z = static_cast<int32_t>(i % voxels / plane);
-    const uint16_t middle = filtered_in_plane(job, here, x, y);
-    const uint16_t edge = job.border == Border::kClamp ? middle : kNoSample;
-    const uint16_t before = z > 0 ? filtered_in_plane(job, here - plane, x, y) : edge;
-    const uint16_t after = z + 1 < job.size.z ? filtered_in_plane(job, here + plane, x, y) : edge;
-    job.filtered[i] = filtered(job.taps, before, middle, after);
+    job.filtered[i] = filtered_in_plane(job, job.samples + (i - in_plane), x, y);
   }
 }
 
@@ -84,7 +70,7 @@ void to_samples(const SampleJob& job, const Context& context) {
 }
 
 void filter_at_zero(const FilterJob& job, const Context& context) {
-  const int64_t total = static_cast<int64_t>(job.size.x) * job.size.y * job.size.z * job.frames;
+  const int64_t total = static_cast<int64_t>(job.size.x) * job.size.y * job.frames;
   if (total == 0) return;
   LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
   filter_kernel<<<groups_for(total), kThreads, 0, larch::cuda::stream_of(context.device)>>>(job);

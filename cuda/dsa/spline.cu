@@ -13,17 +13,13 @@ constexpr uint32_t kMostRows = 65535;  ///< of a grid, along y and z
 __global__ void __launch_bounds__(kThreads) spline_kernel(const __grid_constant__ SplineJob job) {
   const auto x = static_cast<int32_t>(blockIdx.x * kThreads + threadIdx.x);
   if (x >= job.size.x) return;
-  const int64_t rows = static_cast<int64_t>(job.size.y) * job.size.z;
-  const int64_t nodes = static_cast<int64_t>(job.nodes[0]) * job.nodes[1] * job.nodes[2];
+  const int64_t nodes = static_cast<int64_t>(job.nodes[0]) * job.nodes[1];
   const NodeWeights wx = job.weights[0][x];
-  for (int64_t row = blockIdx.y; row < job.frames * rows; row += gridDim.y) {
-    const int64_t in_frame = row % rows;
-    const Vec3l* of_frame = job.coefficients + row / rows * nodes;
+  for (int64_t row = blockIdx.y; row < job.frames * job.size.y; row += gridDim.y) {
+    const Vec3l* of_frame = job.coefficients + row / job.size.y * nodes;
     Vec3l of_row[4];
     for (int k = 0; k < 4; ++k) {
-      of_row[k] =
-          spline_node(job, of_frame, wx.first + k, static_cast<int32_t>(in_frame % job.size.y),
-                      static_cast<int32_t>(in_frame / job.size.y));
+      of_row[k] = spline_node(job, of_frame, wx.first + k, static_cast<int32_t>(row % job.size.y));
     }
     job.vectors[row * job.size.x + x] = spline_vector(weighted_nodes(wx, of_row, 1));
   }
@@ -34,7 +30,7 @@ __global__ void __launch_bounds__(kThreads)
     jacobian_kernel(const __grid_constant__ JacobianJob job, int32_t columns) {
   const auto x = static_cast<int32_t>(blockIdx.x * kThreads + threadIdx.x);
   if (x >= columns) return;
-  const int64_t pixels = static_cast<int64_t>(job.size.x) * job.size.y * job.size.z;
+  const int64_t pixels = static_cast<int64_t>(job.size.x) * job.size.y;
   for (int64_t f = blockIdx.y; f < job.frames; f += gridDim.y) {
     job.least[f * columns + x] = least_jacobian_of_column(job.size, job.vectors + f * pixels, x);
   }
@@ -50,7 +46,7 @@ dim3 grid_of(int32_t columns, int64_t rows) {
 void spline_field(const SplineJob& job, const Context& context) {
   if (job.frames == 0) return;
   LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
-  spline_kernel<<<grid_of(job.size.x, job.frames * job.size.y * job.size.z), kThreads, 0,
+  spline_kernel<<<grid_of(job.size.x, job.frames * job.size.y), kThreads, 0,
                   larch::cuda::stream_of(context.device)>>>(job);
   larch::cuda::check_launch("dsa spline_kernel");
 }

@@ -35,23 +35,14 @@ struct Counter {
   }
 };
 
-__device__ FieldView view_of(const SubtractJob& job, int64_t frame) {
-  FieldView view;
-  for (int axis = 0; axis < 3; ++axis) view.axes[axis] = job.axes[axis];
-  view.border = job.border;
-  const int64_t blocks = static_cast<int64_t>(job.axes[0].count) * job.axes[1].count;
-  if (job.vectors != nullptr) view.vectors = job.vectors + frame * blocks * job.axes[2].count;
-  return view;
-}
-
-/// `counts`: kCounts of each frame, or null. The grid: columns, rows of all planes, frames.
+/// `counts`: kCounts of each frame, or null. The grid: columns, rows, frames.
 __global__ void __launch_bounds__(kThreads)
     difference_kernel(const __grid_constant__ SubtractJob job, uint32_t* counts) {
   __shared__ uint32_t near[kNearBins];
   __shared__ int32_t first_bin;
-  const Vec3i& size = job.images.size;
+  const Vec3i& size = job.size;
   const auto frame = static_cast<int64_t>(blockIdx.z);
-  const int64_t rows = static_cast<int64_t>(size.y) * size.z;
+  const int64_t rows = size.y;
   const FieldView view = view_of(job, frame);
   const int32_t x = static_cast<int32_t>(blockIdx.x) * kThreads + static_cast<int32_t>(threadIdx.x);
   const AxisWeights wx = axis_weights(view.axes[0], view.border, min(x, size.x - 1));
@@ -61,11 +52,9 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t step = static_cast<int64_t>(gridDim.y) * kRows;
   for (int64_t first = static_cast<int64_t>(blockIdx.y) * kRows; first < rows; first += step) {
     for (int64_t row = first; row < min(first + kRows, rows); ++row) {
-      const Vec3i at{min(x, size.x - 1), static_cast<int32_t>(row % size.y),
-                     static_cast<int32_t>(row / size.y)};
-      const Vec3i d = units_at(view, wx, axis_weights(view.axes[1], view.border, at.y),
-                               axis_weights(view.axes[2], view.border, at.z));
-      const DifferenceAt difference = difference_at(job.images, *job.taps, frame, at, d);
+      const Vec3i at{min(x, size.x - 1), static_cast<int32_t>(row), 0};
+      const Vec3i d = units_at(view, wx, axis_weights(view.axes[1], view.border, at.y), {});
+      const DifferenceAt difference = difference_at(job, frame, at, d);
       if (is_first) {
         if (threadIdx.x == kThreads / 2) first_bin = mode_bin(difference.value) - kNearBins / 2;
         __syncthreads();
@@ -198,8 +187,8 @@ __global__ void __launch_bounds__(kModeThreads)
 
 /// The grid: pixels, frames.
 __global__ void __launch_bounds__(kThreads) grey_kernel(const __grid_constant__ SubtractJob job) {
-  const Vec3i& size = job.images.size;
-  const int64_t pixels = static_cast<int64_t>(size.x) * size.y * size.z;
+  const Vec3i& size = job.size;
+  const int64_t pixels = static_cast<int64_t>(size.x) * size.y;
   const auto frame = static_cast<int64_t>(blockIdx.y);
   const int32_t mode = job.figures[frame].mode;
   uint32_t counts[kValidities + 1] = {};
@@ -222,13 +211,13 @@ __global__ void __launch_bounds__(kThreads) grey_kernel(const __grid_constant__ 
 }
 
 void subtract_part(const SubtractJob& job, const Device& device) {
-  const Vec3i& size = job.images.size;
-  const int64_t rows = static_cast<int64_t>(size.y) * size.z, pixels = rows * size.x;
-  const auto frames = static_cast<uint32_t>(job.images.frames);
+  const Vec3i& size = job.size;
+  const int64_t rows = size.y, pixels = rows * size.x;
+  const auto frames = static_cast<uint32_t>(job.frames);
   const cudaStream_t stream = larch::cuda::stream_of(device);
   Buffer<uint32_t> counts;
   if (job.takes_mode) {
-    counts = Buffer<uint32_t>(device, static_cast<size_t>(job.images.frames * kCounts));
+    counts = Buffer<uint32_t>(device, static_cast<size_t>(job.frames * kCounts));
     counts.set_zero();
   }
   LARCH_CUDA_CHECK(cudaMemsetAsync(job.figures, 0, frames * sizeof(SubtractFigures), stream));
@@ -250,16 +239,15 @@ void subtract_part(const SubtractJob& job, const Device& device) {
 
 void subtract(const SubtractJob& job, const Context& context) {
   LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
-  const Vec3i& size = job.images.size;
-  const int64_t pixels = static_cast<int64_t>(size.x) * size.y * size.z;
-  const int64_t blocks =
-      static_cast<int64_t>(job.axes[0].count) * job.axes[1].count * job.axes[2].count;
+  const Vec3i& size = job.size;
+  const int64_t pixels = static_cast<int64_t>(size.x) * size.y;
+  const int64_t blocks = static_cast<int64_t>(job.axes[0].count) * job.axes[1].count;
   constexpr int64_t kMostFrames = 1024;  // of one launch: each has a histogram of a megabyte
-  for (int64_t first = 0; first < job.images.frames; first += kMostFrames) {
+  for (int64_t first = 0; first < job.frames; first += kMostFrames) {
     SubtractJob part = job;
-    part.images.frames = std::min(kMostFrames, job.images.frames - first);
-    part.images.contrast_values += first * pixels;
-    part.images.contrast_samples += first * pixels;
+    part.frames = std::min(kMostFrames, job.frames - first);
+    part.contrast_values += first * pixels;
+    part.contrast_samples += first * pixels;
     if (part.vectors != nullptr) part.vectors += first * blocks;
     part.differences += first * pixels;
     part.out += first * pixels;

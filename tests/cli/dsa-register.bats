@@ -415,3 +415,23 @@ assert b'ElementSpacing = 1 1 1' in head[:1000], head[:600]"
   expect 2 "$BIN/dsa-register" -i fill.mha --mask-volume mask.mha --animation a.gif
   absent x.nii.gz
 }
+
+@test "volumes and flexible pixel shift run on the CPU alone: auto says so, cuda is refused" {
+  expect 4 subtract -o x.mha --method flex --device cuda
+  has err.txt "flexible pixel shift runs on the CPU alone"
+  LARCH_DEVICE=cuda:0 expect 4 subtract -o x.mha --method flex
+  has err.txt "LARCH_DEVICE cuda:0: flexible pixel shift runs on the CPU alone"
+  expect 0 subtract -o flex.mha --method flex --device auto
+  has err.txt "auto: flexible pixel shift runs on the CPU alone"
+  python "
+import numpy
+volume = numpy.random.default_rng(5).integers(0, 900, (16, 16, 16), numpy.int16)
+open('volume.mha', 'wb').write(b'ObjectType = Image\nNDims = 3\nDimSize = 16 16 16\nElementSpacing = 1 1 1\n'
+                               b'ElementType = MET_SHORT\nElementDataFile = LOCAL\n' + volume.tobytes())"
+  expect 4 "$BIN/dsa-register" -i volume.mha --mask-volume volume.mha -o x.nii.gz --device cuda
+  has err.txt "subtraction of volumes runs on the CPU alone"
+  expect 4 "$BIN/dsa-register" -i volume.mha --mask-volume volume.mha -o x.nii.gz --device cuda --dry-run
+  expect 0 "$BIN/dsa-register" -i volume.mha --mask-volume volume.mha -o volume.nii.gz --range 2
+  has err.txt "auto: subtraction of volumes runs on the CPU alone"
+  absent x.mha x.nii.gz
+}

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "larch/core/error.h"
 #include "larch/core/random_math.h"
 #include "larch/dsa/field/spline.h"
 #include "larch/dsa/field/warp.h"
@@ -21,8 +22,6 @@ using larch::test::cuda_context;
 using larch::test::sized;
 using larch::test::small_tests;
 using test::cpu_context;
-using test::moving_pattern;
-using test::name_of;
 using test::prepare;
 using test::Prepared;
 using test::Sequence;
@@ -38,8 +37,7 @@ std::vector<uint8_t> bytes_of(const std::vector<T>& values) {
 
 std::vector<BlockGrid> grids() {
   return {make_block_grid({500, 310, 1}, {32, 32, 1}, {32, 32, 1}),
-          make_block_grid({20, 300, 1}, {32, 32, 1}, {16, 16, 1}),
-          make_block_grid({70, 60, 50}, {16, 16, 16}, {16, 16, 16})};
+          make_block_grid({20, 300, 1}, {32, 32, 1}, {16, 16, 1})};
 }
 
 TEST_CASE("splines and their Jacobians are the same on both devices",
@@ -50,26 +48,23 @@ TEST_CASE("splines and their Jacobians are the same on both devices",
     std::vector<Vec3i> vectors;
     for (size_t i = 0; i < kFrames * static_cast<size_t>(grid.blocks()); ++i) {
       vectors.push_back({static_cast<int>(hash_below(7, 1, i, 600000)) - 300000,
-                         static_cast<int>(hash_below(7, 2, i, 600000)) - 300000,
-                         grid.image.z > 1 ? static_cast<int>(hash_below(7, 3, i, 600000)) : 0});
+                         static_cast<int>(hash_below(7, 2, i, 600000)) - 300000, 0});
     }
-    for (const BorderField border :
-         {BorderField::kClamp, BorderField::kZero, BorderField::kLinear}) {
-      const auto bytes = [&](const Context& context) {
-        const Buffer<Vec3i> field = spline_field(grid, vectors, border, context);
-        std::vector<uint8_t> all = bytes_of(field.to_vector());
-        const auto least = bytes_of(least_jacobians(grid.image, field, context));
-        all.insert(all.end(), least.begin(), least.end());
-        return all;
-      };
-      CAPTURE(grid.blocks(), name_of(border));
-      CHECK(bytes(cpu_context()) == bytes(cuda_context()));
-    }
+    const auto bytes = [&](const Context& context) {
+      const Buffer<Vec3i> field = spline_field(grid, vectors, context);
+      std::vector<uint8_t> all = bytes_of(field.to_vector());
+      const auto least = bytes_of(least_jacobians(grid.image, field, context));
+      all.insert(all.end(), least.begin(), least.end());
+      return all;
+    };
+    CAPTURE(grid.blocks());
+    CHECK(bytes(cpu_context()) == bytes(cuda_context()));
   }
 }
 
 struct Wanted {
   bool has_vectors = true, field = true;
+  BorderField border = BorderField::kLinear;
 };
 
 /// All that subtract gives.
@@ -84,24 +79,33 @@ std::vector<uint8_t> subtracted(const Sequence& s, const BlockGrid& grid, const 
   std::vector<Vec3i> vectors;
   for (uint64_t i = 0; i < static_cast<uint64_t>(s.count() * grid.blocks()); ++i) {
     vectors.push_back({100000 + static_cast<int>(hash_below(1, 1, i, 30000)),
-                       -60000 + static_cast<int>(hash_below(1, 2, i, 30000)),
-                       grid.image.z > 1 ? static_cast<int>(hash_below(1, 6, i, 90000)) : 0});
+                       -60000 + static_cast<int>(hash_below(1, 2, i, 30000)), 0});
     if (hash_below(1, 3, i, 6) == 0) vectors.back() = vectors.back() * -3;
   }
   const Buffer<Vec3i> on_device(device, vectors);
-  SubtractImages images;
-  images.mask_values = mask_values.values.data();
-  images.mask_samples = p.mask.values.data();
-  images.contrast_values = values.values.data();
-  images.contrast_samples = p.frames.values.data();
-  images.region = region.data();
-  images.size = s.size;
-  images.frames = s.count();
-  const Subtracted out = subtract(images, grid, wanted.has_vectors ? on_device.data() : nullptr,
-                                  p.table, config, {true, wanted.field}, context);
-  std::vector<uint8_t> bytes = bytes_of(out.difference.to_vector());
-  for (const auto& more : {out.validity.to_vector(), bytes_of(out.field_px.to_vector()),
-                           bytes_of(out.figures.to_vector())}) {
+  const auto total = static_cast<size_t>(frames.size());
+  Buffer<int16_t> difference(device, total);
+  Buffer<uint8_t> validity(device, total);
+  Buffer<Vec3f> field_px(device, wanted.field ? total : 0);
+  Buffer<SubtractFigures> figures(device, static_cast<size_t>(s.count()));
+  SubtractJob job;
+  job.mask_values = mask_values.values.data();
+  job.mask_samples = p.mask.values.data();
+  job.contrast_values = values.values.data();
+  job.contrast_samples = p.frames.values.data();
+  job.region = region.data();
+  job.size = s.size;
+  job.frames = s.count();
+  job.vectors = wanted.has_vectors ? on_device.data() : nullptr;
+  job.border = wanted.border;
+  job.out = difference.data();
+  job.validity = validity.data();
+  job.field_px = field_px.data();
+  job.figures = figures.data();
+  subtract(job, grid, p.table, config, context);
+  std::vector<uint8_t> bytes = bytes_of(difference.to_vector());
+  for (const auto& more :
+       {validity.to_vector(), bytes_of(field_px.to_vector()), bytes_of(figures.to_vector())}) {
     bytes.insert(bytes.end(), more.begin(), more.end());
   }
   return bytes;
@@ -110,35 +114,21 @@ std::vector<uint8_t> subtracted(const Sequence& s, const BlockGrid& grid, const 
 TEST_CASE("frames are subtracted alike on both devices", "[dsa::subtract]") {
   for (const Sequence& s : sequences()) {
     const BlockGrid grid = make_block_grid(s.size, {64, 64, 1}, {32, 32, 1});
-    for (const Warp warp : {Warp::kCubic, Warp::kLinear}) {
-      for (const BorderField border :
-           {BorderField::kClamp, BorderField::kZero, BorderField::kLinear}) {
-        DsaConfig config;
-        config.warp = warp;
-        config.border_field = border;
-        config.domain = warp == Warp::kLinear ? Domain::kLinear : Domain::kAuto;
-        config.normalize = border == BorderField::kZero ? Normalize::kNone : Normalize::kMode;
-        config.vessels = border == BorderField::kLinear ? Vessels::kBright : Vessels::kDark;
-        const Wanted wanted{border != BorderField::kLinear || warp != Warp::kLinear,
-                            warp != Warp::kLinear};
-        CAPTURE(s.name, name_of(warp), name_of(border));
+    for (const BorderField border :
+         {BorderField::kClamp, BorderField::kZero, BorderField::kLinear}) {
+      DsaConfig config;
+      config.literal = border == BorderField::kZero;
+      config.domain = config.literal ? Domain::kLinear : Domain::kAuto;
+      config.normalize = config.literal ? Normalize::kNone : Normalize::kMode;
+      config.vessels = border == BorderField::kLinear ? Vessels::kBright : Vessels::kDark;
+      CAPTURE(s.name, static_cast<int>(border));
+      for (const bool field : {false, true}) {
+        const Wanted wanted{border != BorderField::kClamp || field, field, border};
         CHECK(subtracted(s, grid, wanted, config, cpu_context()) ==
               subtracted(s, grid, wanted, config, cuda_context()));
       }
     }
   }
-}
-
-TEST_CASE("volumes are subtracted alike on both devices") {
-  constexpr size_t kPixels = 37 * 29;
-  Sequence volume = moving_pattern("volume", {37, 29, 1}, 12, 12);
-  volume.size.z = 6;
-  volume.mask.assign(volume.frames.begin(), volume.frames.begin() + 6 * kPixels);
-  volume.frames.erase(volume.frames.begin(), volume.frames.begin() + 6 * kPixels);
-  const BlockGrid grid = make_block_grid(volume.size, {16, 16, 4}, {16, 16, 2});
-  const DsaConfig config = searched_config({}, /*is_volume=*/true);
-  CHECK(subtracted(volume, grid, {}, config, cpu_context()) ==
-        subtracted(volume, grid, {}, config, cuda_context()));
 }
 
 /// All that a sequence becomes in two passes.
@@ -158,21 +148,13 @@ std::vector<uint8_t> corrected(const Sequence& s, const DsaConfig& config, const
 
 TEST_CASE("whole sequences are the same on both devices: passes, filled blocks, dense fields") {
   for (const Sequence& s : sequences()) {
-    for (const DenseField dense : {DenseField::kBilinear, DenseField::kSpline}) {
-      for (const BorderField border : {BorderField::kLinear, BorderField::kZero}) {
-        const bool is_default = (dense == DenseField::kSpline) == (border == BorderField::kLinear);
-        if (small_tests() &&
-            (!is_default || (s.stored.bits != 8 && border == BorderField::kZero))) {
-          continue;
-        }
-        DsaConfig config;
-        config.passes = "48/32,32/16";
-        config.range = sized(5, 1);
-        config.dense_field = dense;
-        config.border_field = border;
-        CAPTURE(s.name, static_cast<int>(dense), name_of(border));
-        CHECK(corrected(s, config, cpu_context()) == corrected(s, config, cuda_context()));
-      }
+    for (const bool literal : {false, true}) {
+      DsaConfig config;
+      config.literal = literal;
+      config.passes = literal ? "48/32" : "48/32,32/16";
+      config.range = sized(5, 1);
+      CAPTURE(s.name, literal);
+      CHECK(corrected(s, config, cpu_context()) == corrected(s, config, cuda_context()));
     }
   }
 }
@@ -180,21 +162,32 @@ TEST_CASE("whole sequences are the same on both devices: passes, filled blocks, 
 TEST_CASE("translations of whole frames are the same on both devices",
           "[dsa::shrink][dsa::frame_scores]") {
   for (const Sequence& s : sequences()) {
-    for (const SubPixel subpixel : {SubPixel::kGain, SubPixel::kLinear, SubPixel::kNone}) {
-      for (const Border border : {Border::kValid, Border::kClamp}) {
-        DsaConfig config;
-        config.subpixel = subpixel;
-        config.border = border;
-        const auto shifts = [&](const Context& context) {
-          const Prepared p = prepare(s, config, context);
-          return rigid_shifts(p.mask.values.data(), p.mask_at_zero.values.data(), p.frames,
-                              p.at_zero, p.table, config, context);
-        };
-        CAPTURE(s.name, name_of(subpixel), name_of(border));
-        CHECK(shifts(cpu_context()) == shifts(cuda_context()));
-      }
+    for (const bool literal : {false, true}) {
+      DsaConfig config;
+      config.literal = literal;
+      const auto shifts = [&](const Context& context) {
+        const Prepared p = prepare(s, config, context);
+        return rigid_shifts(p.mask.values.data(), p.mask_at_zero.values.data(), p.frames, p.at_zero,
+                            p.table, config, context);
+      };
+      CAPTURE(s.name, literal);
+      CHECK(shifts(cpu_context()) == shifts(cuda_context()));
     }
   }
+}
+
+TEST_CASE("volumes and flexible pixel shift are not for a card") {
+  const auto subtract_on = [](const Vec3i& size, Method method) {
+    DsaConfig config;
+    config.method = method;
+    const std::vector<uint16_t> stored(static_cast<size_t>(size.x * size.y * size.z), 5);
+    SequenceMask mask;
+    mask.size = size;
+    const Buffer<uint16_t> frames(cuda_context().device, stored);
+    subtract_on_device(mask, frames, config, {}, cuda_context());
+  };
+  CHECK_THROWS_AS(subtract_on({8, 8, 8}, Method::kBlock), DeviceError);
+  CHECK_THROWS_AS(subtract_on({8, 8, 1}, Method::kFlex), DeviceError);
 }
 
 }  // namespace

@@ -9,7 +9,9 @@
 #include <catch2/catch.hpp>
 
 #include "larch/core/random_math.h"
+#include "larch/dsa/field/spline.h"
 #include "larch/dsa/match/match.h"
+#include "larch/dsa/registration.h"
 #include "tests/parity/cuda_context.h"
 #include "tests/parity/dsa_sequences.h"
 
@@ -25,29 +27,30 @@ inline std::vector<int32_t> shifts_of(const Prepared& p, const DsaConfig& config
       .to_vector();
 }
 
-/// A first pass, and a second one over its field if `passes` is 2; blocks of volumes are cubes.
+/// A first pass, and, unless it is literal, a second one over its field if `passes` is 2.
 struct Matching {
   int block = larch::test::sized(64, 32), step = block;
   int range = larch::test::sized(10, 2), passes = 1;
   bool has_centres = false;
+  int bin_shift = -1;  ///< of all frames; below 0: as they have it
 };
 
 inline std::vector<BlockMatch> match_all(const Sequence& s, const Matching& what,
                                          const DsaConfig& config, const Context& context) {
   const Prepared p = prepare(s, config, context);
-  const bool is_volume = s.size.z > 1;
   const auto frames = static_cast<size_t>(s.count());
   std::vector<Vec3i> centres;
   centres.reserve(frames);
   for (size_t f = 0; what.has_centres && f < frames; ++f) {
-    centres.push_back({static_cast<int>(f) - 2, 1, is_volume ? -1 : 0});
+    centres.push_back({static_cast<int>(f) - 2, 1, 0});
   }
   const Device& device = context.device;
   const Buffer<Vec3i> centre(device, centres);
-  const auto cubes = [&](int side) { return Vec3i{side, side, is_volume ? side : 1}; };
-  const Buffer<int32_t> shifts(device, shifts_of(p, config, context, centres));
-  const BlockGrid grid = make_block_grid(s.size, cubes(what.block), cubes(what.step));
-  const auto blocks = static_cast<size_t>(grid.blocks());
+  std::vector<int32_t> widths = shifts_of(p, config, context, centres);
+  if (what.bin_shift >= 0) widths.assign(frames, what.bin_shift);
+  const Buffer<int32_t> shifts(device, widths);
+  const BlockGrid grid =
+      make_block_grid(s.size, {what.block, what.block, 1}, {what.step, what.step, 1});
   MatchJob job;
   job.config = &config;
   job.grid = &grid;
@@ -58,19 +61,16 @@ inline std::vector<BlockMatch> match_all(const Sequence& s, const Matching& what
   job.frames = s.count();
   job.bin_shift = shifts.data();
   job.centre = centre.data();
-  Buffer<BlockMatch> out(device, frames * blocks);
+  Buffer<BlockMatch> out(device, frames * static_cast<size_t>(grid.blocks()));
   job.out = out.data();
   match_blocks(job, context);
   std::vector<BlockMatch> all = out.to_vector();
-  if (what.passes < 2) return all;
-  std::vector<Vec3i> vectors;
-  vectors.reserve(all.size());
-  for (const BlockMatch& match : all) vectors.push_back(match.vector);
-  const Buffer<Vec3i> base(device, vectors);
-  const BlockGrid fine =
-      make_block_grid(s.size, cubes(is_volume ? 12 : 48), cubes(is_volume ? 9 : 32));
+  if (what.passes < 2 || config.literal) return all;
+  const Buffer<Vec3i> base = spline_field(grid, vectors_of(all), context);
+  const BlockGrid pixels = pixel_grid(s.size);
+  const BlockGrid fine = make_block_grid(s.size, {48, 48, 1}, {32, 32, 1});
   Buffer<BlockMatch> refined(device, frames * static_cast<size_t>(fine.blocks()));
-  job.base = {&grid, base.data()};
+  job.base = {&pixels, base.data()};
   job.grid = &fine;
   job.range = 2;
   job.centre = nullptr;
@@ -98,9 +98,8 @@ inline int64_t first_difference(const std::vector<BlockMatch>& a,
 }
 
 inline void check_matches(const Sequence& s, const Matching& what, const DsaConfig& config) {
-  CAPTURE(s.name, what.block, what.range, what.passes, what.has_centres);
-  CAPTURE(name_of(config.metric), name_of(config.search), name_of(config.subpixel),
-          name_of(config.subsearch), name_of(config.overflow), name_of(config.border));
+  CAPTURE(s.name, what.block, what.range, what.passes, what.has_centres, what.bin_shift);
+  CAPTURE(static_cast<int>(config.metric), config.literal);
   const auto on_cpu = match_all(s, what, config, cpu_context());
   const auto on_cuda = match_all(s, what, config, larch::test::cuda_context());
   const int64_t at = first_difference(on_cpu, on_cuda);
@@ -109,7 +108,6 @@ inline void check_matches(const Sequence& s, const Matching& what, const DsaConf
     const BlockMatch &a = on_cpu[static_cast<size_t>(at)], &b = on_cuda[static_cast<size_t>(at)];
     CHECK(a.found.x == b.found.x);
     CHECK(a.found.y == b.found.y);
-    CHECK(a.found.z == b.found.z);
     CHECK(a.before.sum == b.before.sum);
     CHECK(a.best.sum == b.best.sum);
     CHECK(a.best.count == b.best.count);

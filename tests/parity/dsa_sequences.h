@@ -20,12 +20,17 @@ inline Context cpu_context() {
   return context;
 }
 
-template <class E>
-std::string name_of(E value) {
-  for (const auto& named : enum_names(static_cast<E*>(nullptr))) {
-    if (named.value == value) return named.name;
+/// The four ways in which blocks are matched: by each metric, as usual and literally.
+inline std::vector<DsaConfig> matched_configs() {
+  std::vector<DsaConfig> all;
+  for (const Metric metric : {Metric::kEhd, Metric::kEntropy}) {
+    for (const bool literal : {false, true}) {
+      DsaConfig& config = all.emplace_back();
+      config.metric = metric;
+      config.literal = literal;
+    }
   }
-  return "?";
+  return all;
 }
 
 /// Stored frames, the mask first, and which of their pixels count.
@@ -84,39 +89,6 @@ inline std::vector<Sequence> sequences() {
   }
   all.push_back(moving_pattern("narrow, 8 bits", sized<Vec3i>({41, 203, 1}, {22, 71, 1}), 8, 2));
   return all;
-}
-
-/// The same of volumes, with structure along all axes; a part of them lies outside of the region.
-inline Sequence moving_volume(const std::string& name, const Vec3i& size, int bits, int volumes) {
-  Sequence s{name, size, {}, {}, {}, {}};
-  s.stored.bits = bits;
-  const double scale = std::ldexp(1.0, bits - 12);
-  const auto draw = [&](const Vec3d& d, uint64_t stream, std::vector<uint16_t>& out) {
-    uint64_t index = 0;
-    for (int z = 0; z < size.z; ++z) {
-      for (int y = 0; y < size.y; ++y) {
-        for (int x = 0; x < size.x; ++x, ++index) {
-          const double u = x + d.x, v = y + d.y, w = z + d.z;
-          double value = 2000 + 300 * std::sin(u / 2.9 + v / 7.7) +
-                         300 * std::sin(v / 3.1 - w / 9.2) + 300 * std::sin(w / 2.7 + u / 8.3);
-          value += 60 * (hash_unit(7, stream, 2 * index) + hash_unit(7, stream, 2 * index + 1) - 1);
-          if (index % 1009 == 0) value = 5000;  // saturated
-          const double most = std::ldexp(1.0, bits) - 1;
-          out.push_back(static_cast<uint16_t>(std::min(std::floor(value * scale), most)));
-        }
-      }
-    }
-  };
-  draw({}, 0, s.mask);
-  for (int f = 1; f <= volumes; ++f) {
-    draw({1.3 * f - 3.1, 2.4 - 0.9 * f, 0.7 * f}, static_cast<uint64_t>(f), s.frames);
-  }
-  for (int z = 0; z < size.z; ++z) {
-    for (int y = 0; y < size.y; ++y) {
-      for (int x = 0; x < size.x; ++x) s.region.push_back(x + y + z > 25 ? 1 : 0);
-    }
-  }
-  return s;
 }
 
 /// What is compared on a device.

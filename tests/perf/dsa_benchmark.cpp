@@ -61,22 +61,10 @@ struct Work {
 
 std::vector<Work> works() {
   std::vector<Work> all;
-  dsa::DsaConfig literal;
-  literal.search = dsa::Search::kCds;
-  literal.rounds = 1;
-  literal.subsearch = dsa::SubSearch::kCds;
-  literal.overflow = dsa::Overflow::kClamp;
-  literal.bin_width = 1;
-  literal.subpixel = dsa::SubPixel::kNone;
-  all.push_back({"literal", literal, false});
-  literal.subpixel = dsa::SubPixel::kLinear;
-  all.push_back({"literal_tenths", literal, false});
+  all.push_back({"literal", {.literal = true}, false});
   dsa::DsaConfig config;
   all.push_back({"default", config, false});
   all.push_back({"default_half", config, true});
-  config.subpixel = dsa::SubPixel::kNone;
-  all.push_back({"full_whole_pixels", config, false});
-  config = {};
   config.metric = dsa::Metric::kEntropy;
   all.push_back({"entropy", config, false});
   return all;
@@ -265,38 +253,6 @@ void match_volume(benchmark::State& state, const dsa::DsaConfig& config, const C
       static_cast<double>(state.iterations() * grid.blocks()), benchmark::Counter::kIsRate);
 }
 
-/// All that is done with a pair of volumes: stored voxels on the host to differences on the host.
-void subtract_volumes(benchmark::State& state, const dsa::DsaConfig& config,
-                      const Context& context) {
-  const Volumes& drawn = drawn_volumes();
-  dsa::MaskInput input;
-  input.size = drawn.size;
-  input.stored = {drawn.mask};
-  input.table = dsa::make_sample_table({}, config);
-  const dsa::SequenceMask mask = dsa::make_mask(input, config, context);
-  for (auto _ : state) {
-    benchmark::DoNotOptimize(dsa::subtract_frames(mask, drawn.contrast, config, {}, context));
-  }
-}
-
-template <class Add>
-void add_volumes(const Add& add, const Context& context) {
-  // Full searches take minutes on the processor's cores.
-  dsa::DsaConfig config;
-  config.passes = "16/16";
-  const bool is_cuda = context.device.is_cuda();
-  if (!is_cuda) config.range = 2;
-  const std::string range = "_range_" + std::to_string(config.range);
-  add("volume_full" + range, [=](benchmark::State& s) { match_volume(s, config, context); });
-  dsa::DsaConfig directions = config;
-  directions.search = dsa::Search::kCds;
-  add("volume_cds", [=](benchmark::State& s) { match_volume(s, directions, context); });
-  if (!is_cuda) return;
-  add("volume_sequence", [=](benchmark::State& s) { subtract_volumes(s, config, context); });
-  config.passes = "16/16,12/8";
-  add("volume_two_passes", [=](benchmark::State& s) { subtract_volumes(s, config, context); });
-}
-
 }  // namespace
 
 void register_dsa() {
@@ -327,10 +283,16 @@ void register_dsa() {
     add_sequence("sequence");
     config.passes = "64/64,64/32,48/16";
     add_sequence("sequence_three_passes");
+    if (place.context.device.is_cuda()) continue;
     config.passes.clear();
     config.method = dsa::Method::kFlex;
     add_sequence("sequence_flex");
-    add_volumes(add, place.context);
+    // The full range takes minutes.
+    dsa::DsaConfig volume;
+    volume.range = 2;
+    add("volume_full_range_2", [volume, context = place.context](benchmark::State& state) {
+      match_volume(state, volume, context);
+    });
   }
 }
 

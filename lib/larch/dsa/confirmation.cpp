@@ -48,7 +48,7 @@ void replace_images(SubtractedFrames& all, size_t frame, const SubtractedFrames&
 
 void confirm_frame(const ScoreBasis& basis, std::span<const uint16_t> all_stored,
                    SubtractedFrames& frames, size_t f, std::vector<FrameScores>& all_scores,
-                   const DsaConfig& config) {
+                   DsaConfig config) {
   const Context here_alone;
   FrameScores& scores = all_scores[f];
   const size_t count = all_scores.size();
@@ -66,9 +66,9 @@ void confirm_frame(const ScoreBasis& basis, std::span<const uint16_t> all_stored
   const Correction best = best_correction(scores, has_vectors);
   if (best == Correction::kBlocks) return;
   const Vec3i vector = best == Correction::kShift ? frames.shift[f] : Vec3i{};
-  replace_images(
-      frames, f,
-      subtract_moved(basis.mask, stored, vector, config, !frames.field_px.empty(), here_alone));
+  config.method = Method::kNone;
+  const SequenceWants wants{.field = !frames.field_px.empty(), .shift = false, .moved_by = vector};
+  replace_images(frames, f, subtract_frames(basis.mask, stored, config, wants, here_alone));
   frames.figures[f].correction = best;
   for (BlockMatch& match : matches) {
     match.vector = vector;
@@ -81,7 +81,7 @@ void confirm_frame(const ScoreBasis& basis, std::span<const uint16_t> all_stored
 }  // namespace
 
 bool confirms(const DsaConfig& config, const Vec3i& size) {
-  return size.z == 1 && solves_motion(config);
+  return size.z == 1 && !config.literal;
 }
 
 void confirm_frames(const ScoreBasis& basis, std::span<const uint16_t> stored,

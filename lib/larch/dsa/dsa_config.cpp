@@ -49,22 +49,10 @@ void check_pass(const Pass& pass, const std::string& passes) {
 
 }  // namespace
 
-DsaConfig searched_config(DsaConfig config, bool is_volume) {
-  if (is_volume || config.method == Method::kFlex) config.dense_field = DenseField::kBilinear;
-  if (is_volume) config.border_field = BorderField::kClamp;
-  if (!config.literal) return config;
-  config.search = Search::kCds;
-  config.rounds = 1;
-  config.subpixel = SubPixel::kLinear;
-  config.subsearch = SubSearch::kCds;
-  config.bin_width = 1;
-  config.overflow = Overflow::kClamp;
-  config.border = Border::kClamp;
-  config.starts_at_shift = false;
-  config.border_field = BorderField::kZero;
-  config.dense_field = DenseField::kBilinear;
-  config.warp = Warp::kLinear;
-  return config;
+BorderField border_field_of(const DsaConfig& config, bool is_volume) {
+  if (config.method == Method::kShift || config.method == Method::kNone) return BorderField::kClamp;
+  if (config.literal) return BorderField::kZero;
+  return is_volume ? BorderField::kClamp : BorderField::kLinear;
 }
 
 std::vector<Pass> passes_of(const DsaConfig& config, bool is_volume) {

@@ -34,84 +34,12 @@ constexpr auto enum_names(Metric*) {
   return std::to_array<EnumName<Metric>>({{Metric::kEhd, "ehd"}, {Metric::kEntropy, "entropy"}});
 }
 
-/// Order in which whole-pixel displacements are tried.
-enum class Search : uint8_t {
-  kFull,  ///< all of the window, which shows how well a block knows its motion
-  kCds,   ///< conjugate directions, one axis after the other: Srinivasan and Rao 1985
-};
-constexpr auto enum_names(Search*) {
-  return std::to_array<EnumName<Search>>({{Search::kFull, "full"}, {Search::kCds, "cds"}});
-}
-
-/// How the mask is sampled between pixels during the search.
-enum class SubPixel : uint8_t {
-  kGain,    ///< three taps whose noise gain is the same at every fraction
-  kLinear,  ///< linear interpolation of the mask alone: the patent's, biased to half pixels
-  kNone,    ///< whole pixels only
-};
-constexpr auto enum_names(SubPixel*) {
-  return std::to_array<EnumName<SubPixel>>(
-      {{SubPixel::kGain, "gain"}, {SubPixel::kLinear, "linear"}, {SubPixel::kNone, "none"}});
-}
-
-/// How the displacements at tenths of a pixel are searched.
-enum class SubSearch : uint8_t {
-  kFit,   ///< all 11 x 11, and the top of a quadratic fitted to their scores
-  kCds,   ///< conjugate directions
-  kFast,  ///< conjugate directions, then a quadratic through 5 x 5 at steps of 0.2
-};
-constexpr auto enum_names(SubSearch*) {
-  return std::to_array<EnumName<SubSearch>>(
-      {{SubSearch::kFit, "fit"}, {SubSearch::kCds, "cds"}, {SubSearch::kFast, "fast"}});
-}
-
-/// What becomes of differences beyond the bins.
-enum class Overflow : uint8_t {
-  kWrap,     ///< counted modulo the number of bins: spread as thinly as they are
-  kDiscard,  ///< not counted
-  kClamp,    ///< counted in the outermost bins, which then attract
-};
-constexpr auto enum_names(Overflow*) {
-  return std::to_array<EnumName<Overflow>>(
-      {{Overflow::kWrap, "wrap"}, {Overflow::kDiscard, "discard"}, {Overflow::kClamp, "clamp"}});
-}
-
-/// Mask pixels outside of the image during the search.
-enum class Border : uint8_t {
-  kValid,  ///< not counted
-  kClamp,  ///< those of the edge
-};
-constexpr auto enum_names(Border*) {
-  return std::to_array<EnumName<Border>>({{Border::kValid, "valid"}, {Border::kClamp, "clamp"}});
-}
-
 /// The dense field beyond the outermost block centres.
 enum class BorderField : uint8_t {
   kClamp,   ///< that of the nearest centre
   kZero,    ///< falls to 0 one block further out: US 2008/0037845, 0132
   kLinear,  ///< goes on as between the centres, for one block at most
 };
-constexpr auto enum_names(BorderField*) {
-  return std::to_array<EnumName<BorderField>>({{BorderField::kClamp, "clamp"},
-                                               {BorderField::kZero, "zero"},
-                                               {BorderField::kLinear, "linear"}});
-}
-
-/// The dense field between the vectors of blocks.
-enum class DenseField : uint8_t {
-  kBilinear,  ///< US 2008/0037845, 0080
-  kSpline,    ///< cubic B-spline through the vectors
-};
-
-/// How the mask is sampled for the output.
-enum class Warp : uint8_t {
-  kCubic,   ///< Catmull-Rom
-  kLinear,  ///< with noise that depends on the fraction
-};
-constexpr auto enum_names(Warp*) {
-  return std::to_array<EnumName<Warp>>({{Warp::kCubic, "cubic"}, {Warp::kLinear, "linear"}});
-}
-
 /// Domain of the differences.
 enum class Domain : uint8_t { kAuto, kLinear, kLog };
 constexpr auto enum_names(Domain*) {
@@ -152,19 +80,8 @@ struct DsaConfig {
   Normalize normalize = Normalize::kMode;
   Vessels vessels = Vessels::kDark;
 
-  // How blocks are searched and what becomes of their vectors. These are not keys: they have the
-  // best values, and other ones in volumes and in the literal method (searched_config).
-  Search search = Search::kFull;
-  int rounds = 4;  ///< of conjugate directions, at most
-  SubPixel subpixel = SubPixel::kGain;
-  SubSearch subsearch = SubSearch::kFit;
-  double bin_width = 0;  ///< grey values; 0: from the noise of each frame
-  Overflow overflow = Overflow::kWrap;
-  Border border = Border::kValid;
-  bool starts_at_shift = true;  ///< the window is around the best shift of the frame, not around 0
-  BorderField border_field = BorderField::kLinear;
-  DenseField dense_field = DenseField::kSpline;
-  Warp warp = Warp::kCubic;
+  /// The dense field of blocks in pictures is a spline; without it, which is no key, bilinear.
+  bool allows_spline = true;
 
   template <class F>
   void fields(F&& f) {
@@ -185,15 +102,9 @@ struct DsaConfig {
   }
 };
 
-/// The configuration with what is not a key as the method asks for it.
-///
-/// Volumes have a bilinear field, which ends with its outermost vectors. The literal method is the
-/// patent's: one round of conjugate directions from zero, bins of one grey value, clamped, pixels
-/// of the edge beyond the image (as textures have them), linear sampling, a bilinear field with a
-/// ring of zeros around it, vectors judged by ratio and angle. Of what the patent does not speak
-/// of, bins around the median of a block's differences, pixels that do not count and the mode that
-/// is taken off stay.
-DsaConfig searched_config(DsaConfig config, bool is_volume);
+/// How the dense field goes on: linearly; in volumes, and where frames are moved as a whole, as the
+/// outermost vectors; in the literal method with a ring of zeros.
+BorderField border_field_of(const DsaConfig& config, bool is_volume);
 
 /// Block and step of a pass, in pixels.
 struct Pass {

@@ -9,7 +9,7 @@
 #include "larch/dsa/field/spline.h"
 #include "larch/dsa/match/match_lanes.h"
 #include "larch/dsa/registration.h"
-#include "larch/dsa/sampling/volume_sampling_math.h"
+#include "larch/dsa/sampling/volume_sampling.h"
 
 namespace larch::dsa {
 namespace {
@@ -50,7 +50,7 @@ class PlacedRows {
   PlacedRows(const MaskView& mask, const std::vector<cpu::LaneTaps>& taps, const FieldRow& field,
              bool is_constant)
       : mask_(mask),
-        part_{mask.samples, mask.size.x, taps.data(), mask.skips_weightless},
+        part_{mask.samples, mask.size.x, taps.data()},
         field_(field),
         is_constant_(is_constant) {
     const auto padded = static_cast<size_t>(cpu::whole_lanes(mask.size.x));
@@ -145,23 +145,21 @@ ImageAgreement::ImageAgreement(const ScoreBasis& basis, std::span<const uint16_t
                                std::span<const Vec3i> shifts, std::span<const Vec3i> vectors,
                                const DsaConfig& config, const Context& context)
     : mask_(basis.mask), stored_(stored), config_(config) {
-  config_.subpixel = SubPixel::kGain;  // the same noise
   const Vec3i& size = mask_.size;
-  const bool is_rigid = config.method == Method::kShift || config.method == Method::kNone;
   const BlockGrid whole = make_block_grid(size, size, size);
   places_[0] = place_of(whole, BorderField::kClamp, {});
   places_[1] = place_of(whole, BorderField::kClamp, shifts);
-  if (takes_spline(config)) {
+  const BorderField border = border_field_of(config, size.z > 1);
+  if (takes_spline(config, size)) {
     Context host = context;
     host.device = Device::cpu();
     const BlockGrid grid = correction_grid(config, size);
-    at_pixels_ = spline_field(grid, vectors, config.border_field, host);
+    at_pixels_ = spline_field(grid, vectors, host);
     places_[2] =
         place_of(pixel_grid(size), BorderField::kClamp, {at_pixels_.data(), at_pixels_.size()});
     return;
   }
-  places_[2] = place_of(correction_grid(config, size),
-                        is_rigid ? BorderField::kClamp : config.border_field, vectors);
+  places_[2] = place_of(correction_grid(config, size), border, vectors);
 }
 
 void ImageAgreement::measure(size_t frame, FrameScores& out) const {
@@ -171,15 +169,14 @@ void ImageAgreement::measure(size_t frame, FrameScores& out) const {
   const Context here_alone;
   const Buffer<uint16_t> stored(Device::cpu(), stored_.subspan(frame * pixels, pixels));
   const SampleFrames filtered = filter_at_zero(
-      to_samples(stored, size, mask_.table, mask_.region, here_alone), config_, here_alone);
+      to_samples(stored, size, mask_.table, mask_.region, here_alone), {}, here_alone);
   const int32_t shift =
       bin_shifts(filtered, mask_.at_zero.data(), nullptr, mask_.table, config_, here_alone)
           .to_vector()
           .front();
   const TapTable taps = gain_taps();
-  std::vector<cpu::LaneTaps> lane_taps;
-  for (const Taps& t : taps.at) lane_taps.push_back({{t.w[0], t.w[1], t.w[2], 2048}});
-  const MaskView view{mask_.samples.data(), size, &taps, false, false};
+  const std::vector<cpu::LaneTaps> lane_taps = cpu::lane_taps();
+  const MaskView view{mask_.samples.data(), size, &taps};
   std::vector<PlacedRows> masks;
   std::vector<Differences> differences;
   for (const AgreementPlace& place : places_) {

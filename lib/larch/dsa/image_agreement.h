@@ -35,7 +35,7 @@ class ImageAgreement {
  private:
   const SequenceMask& mask_;
   std::span<const uint16_t> stored_{};
-  DsaConfig config_{};
+  const DsaConfig config_;
   Buffer<Vec3i> at_pixels_{};  // of a spline
   std::array<AgreementPlace, 3> places_{};
 };

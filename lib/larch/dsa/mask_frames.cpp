@@ -26,7 +26,6 @@ constexpr size_t kFew = 4;
 SubtractedFrames last_less_moved(const MaskInput& input, size_t frame, DsaConfig config,
                                  const Context& context) {
   config.method = Method::kBlock;  // is the better one of those that find blocks
-  config.dense_field = DenseField::kSpline;
   config.vessels = input.table.is_log ? Vessels::kBright : Vessels::kDark;  // contrast - mask
   config.normalize = Normalize::kNone;
   MaskInput one = input;
@@ -36,7 +35,7 @@ SubtractedFrames last_less_moved(const MaskInput& input, size_t frame, DsaConfig
   const SequenceMask mask = make_mask(one, config, context);
   const auto last = input.stored.back();
   SubtractedFrames out = subtract_frames(mask, last, config, {false, true, true}, context);
-  const ScoreBasis basis = make_score_basis(on_host(mask), config, context);
+  const ScoreBasis basis = make_score_basis(on_host(mask), context);
   std::vector<FrameScores> scores = score_frames(basis, last, out, config, context);
   confirm_frames(basis, last, out, scores, config, context);
   if (scores[0].corrected.ehd < kWorth * scores[0].uncorrected.ehd) {

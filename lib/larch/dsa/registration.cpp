@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "larch/dsa/field/consistency.h"
 #include "larch/dsa/field/field.h"
 #include "larch/dsa/field/flexible_shift.h"
 #include "larch/dsa/field/motion_solve.h"
 #include "larch/dsa/field/spline.h"
+#include "larch/dsa/literal.h"
 
 namespace larch::dsa {
 namespace {
@@ -47,10 +47,10 @@ class DenseBase {
  public:
   DenseBase(const BlockGrid& grid, std::span<const BlockMatch> matches, const DsaConfig& config,
             const Context& context)
-      : grid_(takes_spline(config) ? pixel_grid(grid.image) : grid) {
+      : grid_(takes_spline(config, grid.image) ? pixel_grid(grid.image) : grid) {
     const std::vector<Vec3i> vectors = vectors_of(matches);
-    vectors_ = takes_spline(config) ? spline_field(grid, vectors, config.border_field, context)
-                                    : Buffer<Vec3i>(context.device, vectors);
+    vectors_ = takes_spline(config, grid.image) ? spline_field(grid, vectors, context)
+                                                : Buffer<Vec3i>(context.device, vectors);
   }
   BaseField field() const { return {&grid_, vectors_.data()}; }
 
@@ -116,7 +116,7 @@ Buffer<Vec3i> window_centres(const SequenceMask& mask, const ComparedFrames& fra
   std::vector<Vec3i> centres, motion;
   if (mask.start != Vec3i{}) {
     motion.assign(static_cast<size_t>(frames.at_zero.count), mask.start);
-  } else if (config.starts_at_shift && mask.size.z == 1) {
+  } else if (!config.literal && mask.size.z == 1) {
     motion = frames.shifts;
   }
   for (const Vec3i& shift : motion) {
@@ -145,7 +145,7 @@ Buffer<BlockMatch> match_from_whole_pixels(const PassInput& pass, Buffer<int32_t
   job.centre = centres.data();
   job.out = matches.data();
   match_blocks(job, context);
-  if (pass.config.bin_width == 0) widen_bins(pass, job, matches, bin_shift, out, context);
+  if (!pass.config.literal) widen_bins(pass, job, matches, bin_shift, out, context);
   return matches;
 }
 
@@ -206,24 +206,20 @@ void move_nodes(const PassInput& pass, const Buffer<int32_t>& bin_shift, Registe
   std::vector<Vec3i> vectors;
   for (size_t f = 0; f < static_cast<size_t>(count); ++f) {
     const auto start = vectors_at(nodes, blocks, std::span(found).subspan(f * per_frame, per_frame),
-                                  config.border_field);
+                                  border_field_of(config, /*is_volume=*/false));
     vectors.insert(vectors.end(), start.begin(), start.end());
   }
   out.matches = nodes_of_blocks(nodes, blocks, out.matches, count);
-  Buffer<Vec3i> moved(context.device, std::span<const Vec3i>(vectors));
-  Buffer<BlockMatch> matches(context.device, std::span<const BlockMatch>(out.matches));
   FlexibleJob job;
-  job.config = &config;
+  job.metric = config.metric;
   job.nodes = &nodes;
   job.mask = mask.samples.data();
   job.contrast = frames.at_zero.values.data();
   job.frames = count;
   job.bin_shift = bin_shift.data();
-  job.vectors = moved.data();
-  job.matches = matches.data();
+  job.vectors = vectors.data();
+  job.matches = out.matches.data();
   flexible_shift(job, context);
-  out.matches = matches.to_vector();
-  if (!solves_motion(config)) replace_inconsistent(nodes, out.matches, context);
 }
 
 }  // namespace
@@ -235,12 +231,8 @@ std::vector<Vec3i> vectors_of(std::span<const BlockMatch> matches) {
   return vectors;
 }
 
-bool solves_motion(const DsaConfig& config) {
-  return config.search == Search::kFull;
-}
-
-bool takes_spline(const DsaConfig& config) {
-  return config.method == Method::kBlock && config.dense_field == DenseField::kSpline;
+bool takes_spline(const DsaConfig& config, const Vec3i& size) {
+  return config.allows_spline && config.method == Method::kBlock && !config.literal && size.z == 1;
 }
 
 BlockGrid grid_of_pass(const Pass& pass, const Vec3i& size) {
@@ -263,10 +255,10 @@ Registered register_frames(const SequenceMask& mask, const ComparedFrames& frame
             : match_over_field(input, DenseBase(base_grid, out.matches, config, context).field(),
                                bin_shift, context);
     out.matches = found.to_vector();
-    if (solves_motion(config)) {
-      solve_motion(grid, frames.shifts, out.matches, context);
-    } else {
+    if (config.literal) {
       replace_inconsistent(grid, out.matches, context);
+    } else {
+      solve_motion(grid, frames.shifts, out.matches, context);
     }
     if (out.edge_hits.empty()) out.edge_hits = edge_hits(out.matches, grid.blocks());
     base_grid = grid;

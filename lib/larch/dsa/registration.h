@@ -28,20 +28,16 @@ struct Registered {
 /// Method::kFlex. The vectors of each pass are solved for together (motion_solve.h), or judged by
 /// their neighbours in the literal method. The next pass refines the dense field by up to 4 pixels,
 /// always over the original mask. A frame of whose differences more than 5 % are beyond the bins is
-/// matched again with bins of twice the width, up to three times, unless the configuration says how
-/// wide bins are.
+/// matched again with bins of twice the width, up to three times, but not in the literal method.
 Registered register_frames(const SequenceMask& mask, const ComparedFrames& frames,
                            const DsaConfig& config, const Context& context);
 
 /// The vectors of matches, Q16, in their order.
 std::vector<Vec3i> vectors_of(std::span<const BlockMatch> matches);
 
-/// Tells whether the vectors of a pass are solved for together: after a full search. Those of
-/// conjugate directions, the literal method's, are judged by their neighbours.
-bool solves_motion(const DsaConfig& config);
-
-/// Whether the dense field is a spline. Rigid shifts have one vector for all pixels.
-bool takes_spline(const DsaConfig& config);
+/// Whether the dense field of frames of this size is a spline. Rigid shifts have one vector for all
+/// pixels.
+bool takes_spline(const DsaConfig& config, const Vec3i& size);
 
 /// The grid of a pass over an image.
 BlockGrid grid_of_pass(const Pass& pass, const Vec3i& size);

@@ -179,10 +179,9 @@ SampleFrames to_values(const Buffer<uint16_t>& stored, const Vec3i& size, const 
 
 SampleFrames filter_at_zero(const SampleFrames& frames, const DsaConfig& config,
                             const Context& context) {
-  const bool filters = config.subpixel == SubPixel::kGain;
   SampleFrames out{frames.size, frames.count,
                    Buffer<uint16_t>(context.device, frames.values.size())};
-  if (!filters) {
+  if (config.literal) {
     memory::copy(context.device, out.values.data(), context.device, frames.values.data(),
                  frames.values.size() * sizeof(uint16_t));
     return out;
@@ -192,7 +191,6 @@ SampleFrames filter_at_zero(const SampleFrames& frames, const DsaConfig& config,
   job.size = frames.size;
   job.frames = frames.count;
   job.taps = gain_taps().at[kUnit / 2];
-  job.border = config.border;
   job.filtered = out.values.data();
   kFilterAtZero(context.device, job, context);
   return out;

@@ -71,10 +71,9 @@ SampleFrames to_samples(const Buffer<uint16_t>& stored, const Vec3i& size, const
 SampleFrames to_values(const Buffer<uint16_t>& stored, const Vec3i& size, const SampleTable& table,
                        const Context& context);
 
-/// What the search compares: frames filtered by the kernel at fraction 0
-/// (SubPixel::kGain), or as they are. A sample without all of its neighbours becomes kNoSample;
-/// beyond the image there are none, or (Border::kClamp) those of the edge. Volumes are filtered
-/// along z too.
+/// What the search compares: frames filtered by the taps of gain_taps() at fraction 0, in the
+/// literal method as they are. A sample without all of its neighbours becomes kNoSample; beyond the
+/// image there are none. Volumes are filtered along z too, on the CPU.
 SampleFrames filter_at_zero(const SampleFrames& frames, const DsaConfig& config,
                             const Context& context);
 
@@ -103,7 +102,6 @@ struct FilterJob {
   Vec3i size{};
   int64_t frames = 0;
   Taps taps{};  ///< along each axis of more than one pixel: x, then y, then z
-  Border border = Border::kValid;
   uint16_t* filtered = nullptr;
 };
 

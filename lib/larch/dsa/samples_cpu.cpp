@@ -24,9 +24,7 @@ struct RowBuffer {
 void filter_row(const FilterJob& job, const uint16_t* row, RowBuffer& source, RowBuffer& out) {
   uint16_t* here = source.row();
   std::copy_n(row, job.size.x, here);
-  const bool clamps = job.border == Border::kClamp;
-  here[-1] = clamps ? here[0] : kNoSample;
-  here[job.size.x] = clamps ? here[job.size.x - 1] : kNoSample;
+  here[-1] = here[job.size.x] = kNoSample;
   match_lanes().tap_row(job.taps, here - 1, here, here + 1, source.padded, out.row());
 }
 
@@ -37,10 +35,7 @@ void filter_plane(const FilterJob& job, const uint16_t* plane, uint16_t* out) {
   std::vector<RowBuffer> filtered(3, RowBuffer(size.x));
   const auto row_at = [&](int32_t y) { return plane + static_cast<int64_t>(y) * size.x; };
   const auto slot = [&](int32_t y) -> RowBuffer& { return filtered[static_cast<size_t>(y % 3)]; };
-  const auto pick = [&](int32_t y) -> uint16_t* {
-    if (y >= 0 && y < size.y) return slot(y).row();
-    return job.border == Border::kClamp ? slot(std::clamp(y, 0, size.y - 1)).row() : missing.row();
-  };
+  const auto pick = [&](int32_t y) { return y >= 0 && y < size.y ? slot(y).row() : missing.row(); };
   filter_row(job, row_at(0), source, slot(0));
   for (int32_t y = 0; y < size.y; ++y) {
     if (y + 1 < size.y) filter_row(job, row_at(y + 1), source, slot(y + 1));
@@ -55,10 +50,8 @@ void filter_along_z(const FilterJob& job, const uint16_t* planes, int64_t row, u
   const int64_t plane = static_cast<int64_t>(job.size.x) * job.size.y;
   const uint16_t* here = planes + row * job.size.x;
   for (int32_t x = 0; x < job.size.x; ++x) {
-    const bool clamps = job.border == Border::kClamp;
-    const uint16_t edge = clamps ? here[x] : kNoSample;
-    const uint16_t before = z > 0 ? here[x - plane] : edge;
-    const uint16_t after = z + 1 < job.size.z ? here[x + plane] : edge;
+    const uint16_t before = z > 0 ? here[x - plane] : kNoSample;
+    const uint16_t after = z + 1 < job.size.z ? here[x + plane] : kNoSample;
     const bool counts = before != kNoSample && here[x] != kNoSample && after != kNoSample;
     out[row * job.size.x + x] = counts ? tap_sum(job.taps, before, here[x], after) : kNoSample;
   }

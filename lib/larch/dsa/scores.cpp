@@ -12,6 +12,7 @@
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
+#include "larch/dsa/field/warp_math.h"
 #include "larch/dsa/image_agreement.h"
 
 namespace larch::dsa {
@@ -47,30 +48,17 @@ Median median_of(std::span<const int16_t> values, std::span<const uint8_t> count
     const auto bin = static_cast<size_t>(values[i] + 32768);
     histogram[i % kHistograms * kBins + bin] += counts[i] != 0 ? 1 : 0;
   }
-  int64_t total = 0;
   for (size_t bin = 0; bin < kBins; ++bin) {
     for (size_t k = 1; k < kHistograms; ++k) histogram[bin] += histogram[k * kBins + bin];
-    total += histogram[bin];
   }
-  if (total == 0) return {kNothing, kNothing, 0, 0, 0, 0};
-  const int64_t wanted = (total + 1) / 2;
-  int32_t median = 0, deviation = 0;
-  for (int64_t below = histogram[0]; below < wanted;) {
-    below += histogram[static_cast<size_t>(++median)];
-  }
-  int64_t within = histogram[static_cast<size_t>(median)];
-  while (within < wanted) {
-    ++deviation;
-    if (median >= deviation) within += histogram[static_cast<size_t>(median - deviation)];
-    const int32_t high = median + deviation;
-    if (high < 65536) within += histogram[static_cast<size_t>(high)];
-  }
-  Median out{median - 32768.0, static_cast<double>(deviation), total, 0, 0, 0};
+  const Spread spread = spread_of(histogram.data(), kBins);
+  if (spread.total == 0) return {kNothing, kNothing, 0, 0, 0, 0};
+  Median out{spread.median - 32768.0, static_cast<double>(spread.deviation), spread.total, 0, 0, 0};
   for (int32_t bin = 0; bin < 65536; ++bin) {
     const int64_t h = histogram[static_cast<size_t>(bin)], value = bin - 32768;
     out.sum += h * value;
     out.squares += h * value * value;
-    out.distances += h * std::abs(bin - median);
+    out.distances += h * std::abs(bin - spread.median);
   }
   return out;
 }
@@ -332,18 +320,10 @@ std::vector<uint8_t> dilated(std::span<const uint8_t> labels, const Vec3i& size,
   return out;
 }
 
-ScoreBasis make_score_basis(SequenceMask mask, const DsaConfig& config, const Context& context,
-                            ScoreKind kind) {
+ScoreBasis make_score_basis(SequenceMask mask, const Context& context, ScoreKind kind) {
   Context host = context;
   host.device = Device::cpu();
   ScoreBasis basis{std::move(mask), kind, {}};
-  if (config.subpixel != SubPixel::kGain) {
-    DsaConfig same_noise = config;
-    same_noise.subpixel = SubPixel::kGain;
-    SampleFrames frame{basis.mask.size, 1, std::move(basis.mask.samples)};
-    basis.mask.at_zero = filter_at_zero(frame, same_noise, host).values;
-    basis.mask.samples = std::move(frame.values);
-  }
   if (kind == ScoreKind::kAll) basis.edges = steepest_pixels(basis.mask, host);
   return basis;
 }

@@ -40,7 +40,7 @@ struct ScoreBasis {
   std::vector<uint8_t> edges{};  ///< 1 at the twentieth of pixels where the mask is steepest
 };
 /// `mask`: on the host.
-ScoreBasis make_score_basis(SequenceMask mask, const DsaConfig& config, const Context& context,
+ScoreBasis make_score_basis(SequenceMask mask, const Context& context,
                             ScoreKind kind = ScoreKind::kAll);
 
 /// Scores of frames, by frame, of the kind of `basis`. `stored`: as they were subtracted; `frames`:

@@ -42,7 +42,7 @@ struct Batch {
 
 bool needs_shifts(const DsaConfig& config, const SequenceWants& wants) {
   return wants.shift || wants.shifted || config.method == Method::kShift ||
-         (finds_blocks(config) && (config.starts_at_shift || solves_motion(config)));
+         (finds_blocks(config) && !config.literal);
 }
 
 Batch make_batch(const SequenceMask& mask, const Buffer<uint16_t>& stored, const DsaConfig& config,
@@ -61,41 +61,45 @@ Batch make_batch(const SequenceMask& mask, const Buffer<uint16_t>& stored, const
   return batch;
 }
 
-SubtractImages images_of(const SequenceMask& mask, const Batch& batch) {
-  SubtractImages images;
-  images.mask_values = mask.values.data();
-  images.mask_samples = mask.samples.data();
-  images.contrast_values = batch.values.values.data();
-  images.contrast_samples = batch.compared.samples.values.data();
-  images.region = mask.region.data();
-  images.size = mask.size;
-  images.frames = batch.values.count;
-  return images;
+SubtractJob job_of(const SequenceMask& mask, const Batch& batch) {
+  SubtractJob job;
+  job.mask_values = mask.values.data();
+  job.mask_samples = mask.samples.data();
+  job.contrast_values = batch.values.values.data();
+  job.contrast_samples = batch.compared.samples.values.data();
+  job.region = mask.region.data();
+  job.size = mask.size;
+  job.frames = batch.values.count;
+  return job;
 }
 
-/// Subtraction after one translation per frame; null: after none.
-Subtracted subtract_shifted(const SequenceMask& mask, const Batch& batch, const Vec3i* shifts,
-                            DsaConfig config, const SubtractWants& wants, const Context& context) {
-  config.border_field = BorderField::kClamp;  // it moves the whole frame
-  return subtract(images_of(mask, batch), one_block(mask.size), shifts, mask.table, config, wants,
-                  context);
+/// Differences after one translation per frame; null: after none.
+Buffer<int16_t> shifted_difference(const SequenceMask& mask, const Batch& batch,
+                                   const Vec3i* shifts, const DsaConfig& config,
+                                   const Context& context) {
+  Buffer<int16_t> difference(context.device, batch.values.values.size());
+  SubtractJob job = job_of(mask, batch);
+  job.vectors = shifts;
+  job.out = difference.data();
+  subtract(job, one_block(mask.size), mask.table, config, context);
+  return difference;
 }
 
-/// On the same device.
-template <class T>
-Buffer<T> copy_of(const T* from, size_t count, const Device& device) {
-  Buffer<T> copy(device, count);
-  if (count > 0) memory::copy(device, copy.data(), device, from, count * sizeof(T));
+Buffer<int16_t> copy_of(const Buffer<int16_t>& from) {
+  Buffer<int16_t> copy(from.device(), from.size());
+  memory::copy(copy.device(), copy.data(), from.device(), from.data(),
+               from.size() * sizeof(int16_t));
   return copy;
 }
 
 std::vector<Vec3i> found_vectors(const SequenceMask& mask, Batch& batch, const DsaConfig& config,
-                                 SubtractedFrames& out, const Context& context) {
+                                 const std::optional<Vec3i>& moved_by, SubtractedFrames& out,
+                                 const Context& context) {
   if (config.method == Method::kShift) return out.shift;
-  if (config.method == Method::kNone && mask.start != Vec3i{}) {
-    return std::vector<Vec3i>(out.shift.size(), mask.start);
+  if (config.method == Method::kNone) {
+    if (!moved_by && mask.start == Vec3i{}) return {};
+    return std::vector<Vec3i>(out.shift.size(), moved_by.value_or(mask.start));
   }
-  if (!finds_blocks(config)) return {};
   Registered registered = register_frames(mask, batch.compared, config, context);
   out.matches = std::move(registered.matches);
   for (size_t f = 0; f < out.figures.size(); ++f) {
@@ -123,51 +127,38 @@ void add_field_shapes(const BlockGrid& grid, BorderField border, SubtractedFrame
 /// spline at every pixel, whose grid `grid` becomes then.
 Buffer<Vec3i> dense_vectors(BlockGrid& grid, const DsaConfig& config, SubtractedFrames& out,
                             const Context& context) {
-  if (!takes_spline(config)) return Buffer<Vec3i>(context.device, out.vectors);
-  Buffer<Vec3i> at_pixels = spline_field(grid, out.vectors, config.border_field, context);
+  if (!takes_spline(config, grid.image)) return Buffer<Vec3i>(context.device, out.vectors);
+  Buffer<Vec3i> at_pixels = spline_field(grid, out.vectors, context);
   const std::vector<double> least = least_jacobians(grid.image, at_pixels, context);
   for (size_t f = 0; f < out.figures.size(); ++f) out.figures[f].field.least_jacobian = least[f];
   grid = pixel_grid(grid.image);
   return at_pixels;
 }
 
-/// The figures go to `out`, which is empty.
-SubtractedImages subtract_batch(const SequenceMask& mask, const Buffer<uint16_t>& stored,
-                                const DsaConfig& config, const SequenceWants& wants,
-                                SubtractedFrames& out, const Context& context) {
-  Batch batch = make_batch(mask, stored, config, wants, context);
-  out.shift = batch.compared.shifts;
-  out.figures.resize(out.shift.size());
-  out.vectors = found_vectors(mask, batch, config, out, context);
-
-  DsaConfig warp = config;
-  if (!finds_blocks(config)) warp.border_field = BorderField::kClamp;
+/// The images after the mask was moved by the vectors of `result.frames`, and figures.
+void make_corrected(const SequenceMask& mask, const Batch& batch, const DsaConfig& config,
+                    bool wants_field, SubtractedBatch& result, const Context& context) {
+  const Device& device = context.device;
+  SubtractedFrames& out = result.frames;
+  const BorderField border = border_field_of(config, mask.size.z > 1);
   BlockGrid grid = correction_grid(config, mask.size);
-  add_field_shapes(grid, warp.border_field, out, context);
+  add_field_shapes(grid, border, out, context);
   const Buffer<Vec3i> vectors = dense_vectors(grid, config, out, context);
-  Subtracted result = subtract(images_of(mask, batch), grid, vectors.data(), mask.table, warp,
-                               {true, wants.field}, context);
-  SubtractedImages images{
-      std::move(result.difference), std::move(result.validity), std::move(result.field_px), {}, {}};
-  const auto figures = result.figures.to_vector();
-  for (size_t f = 0; f < figures.size(); ++f) out.figures[f].subtracted = figures[f];
-  const auto same = [&] {
-    return copy_of(images.difference.data(), images.difference.size(), context.device);
-  };
-  if (wants.shifted) {
-    const Buffer<Vec3i> shifts(context.device, out.shift);
-    images.shifted =
-        config.method == Method::kShift
-            ? same()
-            : subtract_shifted(mask, batch, shifts.data(), config, {}, context).difference;
-  }
-  if (wants.uncorrected) {
-    images.uncorrected =
-        config.method == Method::kNone && out.vectors.empty()
-            ? same()
-            : subtract_shifted(mask, batch, nullptr, config, {}, context).difference;
-  }
-  return images;
+  const size_t pixels = batch.values.values.size();
+  result.difference = Buffer<int16_t>(device, pixels);
+  result.validity = Buffer<uint8_t>(device, pixels);
+  result.field_px = Buffer<Vec3f>(device, wants_field ? pixels : 0);
+  Buffer<SubtractFigures> figures(device, out.figures.size());
+  SubtractJob job = job_of(mask, batch);
+  job.vectors = vectors.data();
+  job.border = border;
+  job.out = result.difference.data();
+  job.validity = result.validity.data();
+  job.field_px = result.field_px.data();
+  job.figures = figures.data();
+  subtract(job, grid, mask.table, config, context);
+  const std::vector<SubtractFigures> on_host = figures.to_vector();
+  for (size_t f = 0; f < on_host.size(); ++f) out.figures[f].subtracted = on_host[f];
 }
 
 /// One kind of image of a batch, which lets go of it.
@@ -192,6 +183,11 @@ SequenceMask on_host(const SequenceMask& mask) {
   copy.values = Buffer<uint16_t>(Device::cpu(), mask.values.to_vector());
   copy.region = Buffer<uint8_t>(Device::cpu(), mask.region.to_vector());
   return copy;
+}
+
+std::string runs_on_cpu_alone(const DsaConfig& config, bool is_volume) {
+  if (is_volume) return "subtraction of volumes";
+  return config.method == Method::kFlex ? "flexible pixel shift" : "";
 }
 
 bool registers_masks(const DsaConfig& config, const Vec3i& size) {
@@ -242,9 +238,29 @@ SubtractedBatch subtract_on_device(const SequenceMask& mask, const Buffer<uint16
   if (mask.size.z > 1 && is_for_pictures) {
     throw UsageError("methods shift and flex are for pictures; use block or none for volumes");
   }
-  SubtractedBatch batch;
-  batch.images = subtract_batch(mask, stored, config, wants, batch.frames, context);
-  return batch;
+  const std::string what = runs_on_cpu_alone(config, mask.size.z > 1);
+  if (context.device.is_cuda() && !what.empty()) {
+    throw DeviceError(what + " runs on the CPU alone; use --device cpu");
+  }
+  Batch batch = make_batch(mask, stored, config, wants, context);
+  SubtractedBatch result;
+  SubtractedFrames& out = result.frames;
+  out.shift = batch.compared.shifts;
+  out.figures.resize(out.shift.size());
+  out.vectors = found_vectors(mask, batch, config, wants.moved_by, out, context);
+  make_corrected(mask, batch, config, wants.field, result, context);
+  if (wants.shifted) {
+    const Buffer<Vec3i> shifts(context.device, out.shift);
+    result.shifted = config.method == Method::kShift
+                         ? copy_of(result.difference)
+                         : shifted_difference(mask, batch, shifts.data(), config, context);
+  }
+  if (wants.uncorrected) {
+    result.uncorrected = config.method == Method::kNone && out.vectors.empty()
+                             ? copy_of(result.difference)
+                             : shifted_difference(mask, batch, nullptr, config, context);
+  }
+  return result;
 }
 
 void download(SubtractedBatch& batch, SubtractedFrames& to, const Device& device) {
@@ -252,11 +268,11 @@ void download(SubtractedBatch& batch, SubtractedFrames& to, const Device& device
   to.vectors = std::move(batch.frames.vectors);
   to.figures = std::move(batch.frames.figures);
   to.shift = std::move(batch.frames.shift);
-  download(batch.images.difference, to.difference, device);
-  download(batch.images.validity, to.validity, device);
-  download(batch.images.field_px, to.field_px, device);
-  download(batch.images.shifted, to.shifted, device);
-  download(batch.images.uncorrected, to.uncorrected, device);
+  download(batch.difference, to.difference, device);
+  download(batch.validity, to.validity, device);
+  download(batch.field_px, to.field_px, device);
+  download(batch.shifted, to.shifted, device);
+  download(batch.uncorrected, to.uncorrected, device);
 }
 
 SubtractedFrames subtract_frames(const SequenceMask& mask, std::span<const uint16_t> stored,
@@ -267,27 +283,6 @@ SubtractedFrames subtract_frames(const SequenceMask& mask, std::span<const uint1
   SubtractedFrames frames;
   download(batch, frames, context.device);
   return frames;
-}
-
-SubtractedFrames subtract_moved(const SequenceMask& mask, std::span<const uint16_t> stored,
-                                const Vec3i& vector, DsaConfig config, bool wants_field,
-                                const Context& context) {
-  const Buffer<uint16_t> on_device(context.device, stored);
-  config.method = Method::kNone;
-  const Batch batch = make_batch(mask, on_device, config, {.shift = false}, context);
-  SubtractedFrames out;
-  out.figures.resize(static_cast<size_t>(batch.values.count));
-  out.vectors.assign(out.figures.size(), vector);
-  add_field_shapes(one_block(mask.size), BorderField::kClamp, out, context);
-  const Buffer<Vec3i> vectors(context.device, out.vectors);
-  Subtracted result =
-      subtract_shifted(mask, batch, vectors.data(), config, {true, wants_field}, context);
-  const auto figures = result.figures.to_vector();
-  for (size_t f = 0; f < figures.size(); ++f) out.figures[f].subtracted = figures[f];
-  download(result.difference, out.difference, context.device);
-  download(result.validity, out.validity, context.device);
-  download(result.field_px, out.field_px, context.device);
-  return out;
 }
 
 BlockGrid last_grid(const DsaConfig& config, const Vec3i& size) {
@@ -317,7 +312,7 @@ FrameBytes bytes_per_frame(const DsaConfig& config, const Vec3i& size, const Seq
   // Stored pixels, samples, values, filtered samples and their passes, differences in Q2; matches.
   bytes.on_device = pixels * (2 + 2 + 2 + 4 + 4 + 2) + bytes.images + bytes.figures;
   // A spline at every pixel.
-  if (takes_spline(config)) bytes.on_device += pixels * static_cast<int64_t>(sizeof(Vec3i));
+  if (takes_spline(config, size)) bytes.on_device += pixels * static_cast<int64_t>(sizeof(Vec3i));
   return bytes;
 }
 

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "larch/dsa/field/warp.h"
@@ -72,18 +74,13 @@ struct SubtractedFrames {
   std::vector<int16_t> uncorrected{};  ///< plain subtraction, if asked for
 };
 
-/// The images of subtracted frames on the device, frame after frame.
-struct SubtractedImages {
+/// A batch of subtracted frames whose images are still on the device, frame after frame.
+struct SubtractedBatch {
+  SubtractedFrames frames{};  ///< without images
   Buffer<int16_t> difference{};
   Buffer<uint8_t> validity{};
   Buffer<Vec3f> field_px{};
   Buffer<int16_t> shifted{}, uncorrected{};
-};
-
-/// A batch of subtracted frames whose images are still on the device.
-struct SubtractedBatch {
-  SubtractedFrames frames{};  ///< without images
-  SubtractedImages images{};  ///< of all frames
 };
 
 struct SequenceWants {
@@ -92,12 +89,16 @@ struct SequenceWants {
   /// are 0, unless something else needs them: `shifted`, Method::kShift, and blocks
   /// that start at them or take them (registration.h).
   bool shift = true;
+  std::optional<Vec3i> moved_by{};  ///< Q16: for Method::kNone, in place of SequenceMask::start
 };
+
+/// What has no code for a card: "volumes", "flexible pixel shift"; empty: nothing.
+std::string runs_on_cpu_alone(const DsaConfig& config, bool is_volume);
 
 /// Registers the mask to some frames and subtracts it. `stored`: frame after frame, on the
 /// context's device. Results do not depend on how a sequence is cut into batches. The images may be
 /// written to until wait_for(context.device) returns. Throws UsageError for a number of pixels that
-/// is no multiple of a frame's.
+/// is no multiple of a frame's, and DeviceError for what runs_on_cpu_alone where that is CUDA.
 SubtractedBatch subtract_on_device(const SequenceMask& mask, const Buffer<uint16_t>& stored,
                                    const DsaConfig& config, const SequenceWants& wants,
                                    const Context& context);
@@ -111,12 +112,6 @@ SubtractedFrames subtract_frames(const SequenceMask& mask, std::span<const uint1
                                  const DsaConfig& config, const SequenceWants& wants,
                                  const Context& context);
 
-/// Frames subtracted after the mask was moved by one vector, Q16: difference, validity, the field
-/// if it is wanted, vectors and figures. `stored`: frame after frame.
-SubtractedFrames subtract_moved(const SequenceMask& mask, std::span<const uint16_t> stored,
-                                const Vec3i& vector, DsaConfig config, bool wants_field,
-                                const Context& context);
-
 /// The grid of the last pass, to which SubtractedFrames::matches belong; for Method::kFlex that of
 /// the nodes.
 BlockGrid last_grid(const DsaConfig& config, const Vec3i& size);
@@ -126,7 +121,7 @@ BlockGrid correction_grid(const DsaConfig& config, const Vec3i& size);
 /// Bytes of a frame of a batch.
 struct FrameBytes {
   int64_t on_device = 0;  ///< while it is subtracted: stored pixels, what is made of them, images
-  int64_t images = 0;     ///< of SubtractedImages
+  int64_t images = 0;     ///< of a SubtractedBatch
   int64_t figures = 0;    ///< of SubtractedFrames without images, on the host
 };
 FrameBytes bytes_per_frame(const DsaConfig& config, const Vec3i& size, const SequenceWants& wants);

@@ -9,10 +9,10 @@
 
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
-#include "larch/dsa/field/consistency.h"
 #include "larch/dsa/field/field.h"
 #include "larch/dsa/field/field_row.h"
 #include "larch/dsa/field/spline.h"
+#include "larch/dsa/literal.h"
 #include "tests/unit/dsa/dsa_fixtures.h"
 
 namespace {
@@ -163,27 +163,25 @@ TEST_CASE("a spline goes through the vectors of blocks, and bends without kinks"
     };
     vectors.push_back(vector_of(draw(0), draw(1)));
   }
-  for (const BorderField border : {BorderField::kClamp, BorderField::kZero, BorderField::kLinear}) {
-    const auto field = spline_field(grid, vectors, border, fixtures::context_of(2)).to_vector();
-    REQUIRE(field.size() == static_cast<size_t>(width * grid.image.y));
-    CHECK(field == spline_field(grid, vectors, border, fixtures::context_of(1)).to_vector());
-    for (int32_t b = 0; b < grid.blocks(); ++b) {
-      const Vec3i c = grid.twice_centre(b);
-      const int32_t pixel = c.y / 2 * width + c.x / 2;
-      const Vec3i d = field[static_cast<size_t>(pixel)] - vectors[static_cast<size_t>(b)];
-      CHECK(std::max({std::abs(d.x), std::abs(d.y), std::abs(d.z)}) <= 2);
-    }
-    // Third differences: with the bilinear field a kink is one of second differences.
-    const Vec3i* row = field.data() + int64_t{140} * width;
-    const double bend = 10 * 65536.0 * 12 / (51.0 * 51 * 51);
-    for (int32_t x = 2; x + 1 < width; ++x) {
-      const int32_t third = row[x + 1].x - 3 * row[x].x + 3 * row[x - 1].x - row[x - 2].x;
-      CHECK(std::abs(third) < 12 * bend + 8);
-    }
+  const auto field = spline_field(grid, vectors, fixtures::context_of(2)).to_vector();
+  REQUIRE(field.size() == static_cast<size_t>(width * grid.image.y));
+  CHECK(field == spline_field(grid, vectors, fixtures::context_of(1)).to_vector());
+  for (int32_t b = 0; b < grid.blocks(); ++b) {
+    const Vec3i c = grid.twice_centre(b);
+    const int32_t pixel = c.y / 2 * width + c.x / 2;
+    const Vec3i d = field[static_cast<size_t>(pixel)] - vectors[static_cast<size_t>(b)];
+    CHECK(std::max({std::abs(d.x), std::abs(d.y), std::abs(d.z)}) <= 2);
+  }
+  // Third differences: with the bilinear field a kink is one of second differences.
+  const Vec3i* row = field.data() + int64_t{140} * width;
+  const double bend = 10 * 65536.0 * 12 / (51.0 * 51 * 51);
+  for (int32_t x = 2; x + 1 < width; ++x) {
+    const int32_t third = row[x + 1].x - 3 * row[x].x + 3 * row[x - 1].x - row[x - 2].x;
+    CHECK(std::abs(third) < 12 * bend + 8);
   }
 }
 
-TEST_CASE("a spline keeps uniform motion and slopes, and ends as the border says") {
+TEST_CASE("a spline keeps uniform motion and slopes") {
   const BlockGrid grid = make_block_grid({200, 150, 1}, {64, 64, 1}, {16, 20, 1});
   const Context context;
   const auto at = [&](const std::vector<Vec3i>& field, int32_t x, int32_t y) {
@@ -191,33 +189,23 @@ TEST_CASE("a spline keeps uniform motion and slopes, and ends as the border says
     return field[static_cast<size_t>(pixel)];
   };
   const std::vector<Vec3i> uniform(2 * static_cast<size_t>(grid.blocks()), vector_of(3, -4));
-  for (const BorderField border : {BorderField::kClamp, BorderField::kLinear}) {
-    for (const Vec3i& v : spline_field(grid, uniform, border, context).to_vector())
-      CHECK(v == vector_of(3, -4));
+  for (const Vec3i& v : spline_field(grid, uniform, context).to_vector()) {
+    CHECK(v == vector_of(3, -4));
   }
-  const auto zero = spline_field(grid, uniform, BorderField::kZero, context).to_vector();
-  CHECK(std::abs(at(zero, 0, 0).x) < q16(0.2));
-  CHECK(std::abs(at(zero, 100, 75).x - q16(3)) < q16(0.1));  // the fall at the edge swings out
   std::vector<Vec3i> slopes;
   slopes.reserve(static_cast<size_t>(grid.blocks()));
   for (int32_t b = 0; b < grid.blocks(); ++b)
     slopes.push_back({grid.twice_centre(b).x * 640, 0, 0});
-  const Buffer<Vec3i> field = spline_field(grid, slopes, BorderField::kLinear, context);
+  const Buffer<Vec3i> field = spline_field(grid, slopes, context);
   const auto linear = field.to_vector();
   for (int32_t x = 60; x < 140; ++x) CHECK(std::abs(at(linear, x, 75).x - x * 1280) < 700);
   CHECK(least_jacobians(grid.image, field, context).at(0) == Approx(1).margin(0.03));
   const BlockGrid one = make_block_grid({40, 30, 1}, {64, 64, 1}, {64, 64, 1});
   for (const Vec3i& v :
-       spline_field(one, std::vector<Vec3i>{vector_of(1, 2)}, BorderField::kClamp, context)
-           .to_vector()) {
+       spline_field(one, std::vector<Vec3i>{vector_of(1, 2)}, context).to_vector()) {
     CHECK(v == vector_of(1, 2));
   }
-  CHECK_THROWS_AS(spline_field(grid, std::vector<Vec3i>(3), BorderField::kClamp, context),
-                  UsageError);
-  const BlockGrid volume = grid_of({3, 3, 3}, 16);
-  const std::vector<Vec3i> moving(27, vector_of(1, -2, 3));
-  for (const Vec3i& v : spline_field(volume, moving, BorderField::kClamp, context).to_vector())
-    CHECK(v == vector_of(1, -2, 3));
+  CHECK_THROWS_AS(spline_field(grid, std::vector<Vec3i>(3), context), UsageError);
 }
 
 TEST_CASE("the shape of a field: folds, longest vector") {

@@ -20,9 +20,9 @@ TEST_CASE("the rigid shift of frames") {
     frames.values.upload(textured(size, motions[f][0], motions[f][1], 20, 2 + f), f * 256 * 200);
   }
   const Image mask = textured(size, 0, 0, 20, 1);
-  for (const SubPixel subpixel : {SubPixel::kGain, SubPixel::kNone}) {
+  for (const bool literal : {false, true}) {
     DsaConfig config;
-    config.subpixel = subpixel;
+    config.literal = literal;
     const SampleFrames at_zero = filter_at_zero(frames, config, context);
     const SampleFrames mask_at_zero =
         filter_at_zero({size, 1, Buffer<uint16_t>(Device::cpu(), mask)}, config, context);
@@ -30,7 +30,7 @@ TEST_CASE("the rigid shift of frames") {
                                                    at_zero, SampleTable{}, config, context);
     REQUIRE(shifts.size() == 3);
     for (size_t f = 0; f < 3; ++f) {
-      const double margin = subpixel == SubPixel::kNone ? 0.51 : 0.03;
+      const double margin = literal ? 0.1 : 0.03;
       CHECK(pixels(shifts[f].x) == Approx(motions[f][0]).margin(margin));
       CHECK(pixels(shifts[f].y) == Approx(motions[f][1]).margin(margin));
     }

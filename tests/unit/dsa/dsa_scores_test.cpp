@@ -61,8 +61,8 @@ Scored score(double motion, bool has_vessel, const DsaConfig& config = {}, int t
   Scored out;
   out.frames = subtract_frames(make_mask(input, config, context), contrast, config,
                                {false, true, true}, context);
-  out.scores = score_frames(make_score_basis(make_mask(input, config, context), config, context),
-                            contrast, out.frames, config, context);
+  out.scores = score_frames(make_score_basis(make_mask(input, config, context), context), contrast,
+                            out.frames, config, context);
   return out;
 }
 
@@ -122,9 +122,8 @@ TEST_CASE("what any column reads from behind the collimator counts in none") {
     config.method = method;
     const auto frames = subtract_frames(make_mask(input, config, context), contrast, config,
                                         {false, true, true}, context);
-    const FrameScores s =
-        score_frames(make_score_basis(make_mask(input, config, context), config, context), contrast,
-                     frames, config, context)[0];
+    const FrameScores s = score_frames(make_score_basis(make_mask(input, config, context), context),
+                                       contrast, frames, config, context)[0];
     CHECK(s.counted_pixels == Approx((kOpen - kMotion) * kSide).margin(2 * kSide));
     CHECK(s.shifted.rms < 17);
     CHECK(s.uncorrected.rms > 2 * s.shifted.rms);
@@ -135,7 +134,7 @@ TEST_CASE("what any column reads from behind the collimator counts in none") {
 TEST_CASE("EHD of Gaussian noise is what theory says") {
   DsaConfig config;
   config.method = Method::kNone;
-  config.bin_width = 1;
+  config.literal = true;  // bins of one grey value
   const FrameScores s = score(0, false, config).scores[0];
   // Filtering at fraction 0 halves the variance along each axis: sigma is 10 sqrt(2) / 2.
   const double sigma = std::sqrt(50 + 1.0 / 12);
@@ -156,7 +155,7 @@ TEST_CASE("scores are the same for any number of threads, and need all columns")
   SubtractedFrames lacking = one.frames;
   lacking.shifted.clear();
   const Context context;
-  CHECK_THROWS_AS(score_frames(make_score_basis(make_mask(input, {}, context), {}, context), mask,
+  CHECK_THROWS_AS(score_frames(make_score_basis(make_mask(input, {}, context), context), mask,
                                lacking, {}, context),
                   UsageError);
 }
@@ -168,7 +167,7 @@ TEST_CASE("nothing that can be measured gives no number") {
       {kSide, kSide, 1}, {black}, make_sample_table({12, false, true, Domain::kLog}, {}), {}, {}};
   const SubtractedFrames out =
       subtract_frames(make_mask(input, {}, context), black, {}, {false, true, true}, context);
-  const FrameScores s = score_frames(make_score_basis(make_mask(input, {}, context), {}, context),
+  const FrameScores s = score_frames(make_score_basis(make_mask(input, {}, context), context),
                                      black, out, {}, context)[0];
   CHECK(s.counted_pixels == 0);
   CHECK(std::isnan(s.corrected.rms));
@@ -180,26 +179,25 @@ TEST_CASE("EHD and entropy are those of samples taken one by one") {
   DsaConfig config;
   config.passes = "48/48";
   const bool is_spline = GENERATE(false, true);
-  if (!is_spline) config.dense_field = DenseField::kBilinear;
+  config.allows_spline = is_spline;
   const auto mask = frame_of(1, 0, false), contrast = frame_of(2, 2.3, true);
   const Context context;
   const Vec3i size{kSide, kSide, 1};
   const MaskInput input{
       size, {mask}, make_sample_table({12, false, true, Domain::kLog}, {}), {}, {}};
-  const ScoreBasis basis = make_score_basis(make_mask(input, config, context), config, context);
+  const ScoreBasis basis = make_score_basis(make_mask(input, config, context), context);
   const SequenceMask& m = basis.mask;
   SubtractedFrames frames = score(2.3, true, config).frames;
   // Some vectors reach far beyond the picture.
   frames.vectors[0] = {-40 << kVectorBits, 3 << 14, 0};
   const BlockGrid blocks = correction_grid(config, size);
   const BlockGrid grid = is_spline ? pixel_grid(size) : blocks;
-  const Buffer<Vec3i> at_pixels =
-      spline_field(blocks, frames.vectors, config.border_field, context);
+  const Buffer<Vec3i> at_pixels = spline_field(blocks, frames.vectors, context);
   const FieldGrid places = make_field_grid(grid, Device::cpu());
   const FieldView field =
-      places.view(is_spline ? at_pixels.data() : frames.vectors.data(), config.border_field);
+      places.view(is_spline ? at_pixels.data() : frames.vectors.data(), BorderField::kLinear);
   const TapTable taps = gain_taps();
-  const MaskView view{m.samples.data(), size, &taps, false, false};
+  const MaskView view{m.samples.data(), size, &taps};
   const SampleFrames samples =
       to_samples(Buffer<uint16_t>(Device::cpu(), contrast), size, m.table, {}, context);
   const SampleFrames at_zero = filter_at_zero(samples, config, context);

@@ -182,9 +182,9 @@ TEST_CASE("the spline between blocks follows smooth motion, in every pass and fi
   for (const char* passes : {"64/64", ""}) {
     DsaConfig config;
     config.passes = passes;
-    config.dense_field = DenseField::kBilinear;
+    config.allows_spline = false;
     const SubtractedFrames bilinear = sequence.subtracted(config, wants, 2);
-    config.dense_field = DenseField::kSpline;
+    config.allows_spline = true;
     const SubtractedFrames spline = sequence.subtracted(config, wants, 2);
     INFO("bilinear " << mean_error(sequence, bilinear) << " spline "
                      << mean_error(sequence, spline));
@@ -200,7 +200,7 @@ TEST_CASE("the spline between blocks follows smooth motion, in every pass and fi
   const SubtractedFrames shifted = sequence.subtracted(config, wants);
   CHECK(shifted.difference == shifted.shifted);
   const int64_t bilinear_bytes =
-      bytes_per_frame({.dense_field = DenseField::kBilinear}, {64, 64, 1}, {}).on_device;
+      bytes_per_frame({.allows_spline = false}, {64, 64, 1}, {}).on_device;
   CHECK(bytes_per_frame({}, {64, 64, 1}, {}).on_device >= bilinear_bytes + 64 * 64 * 12);
 }
 
@@ -210,19 +210,17 @@ TEST_CASE(
   const Context context;
   DsaConfig config;
   config.normalize = Normalize::kNone;
-  config.warp = Warp::kLinear;
-  config.range = 1;  // the motion is beyond it
-  config.starts_at_shift = false;
-  config.search = Search::kCds;  // otherwise blocks that see nothing take the rigid shift
+  config.range = 2;       // the motion is beyond it
+  config.literal = true;  // otherwise blocks start at the rigid shift
   config.passes = "64/64";
   SequenceMask mask = sequence.prepared(config, context);
   const SubtractedFrames far =
       subtract_frames(mask, sequence.contrast, config, {.field = true}, context);
-  CHECK(mean_error(sequence, far) > 1);
+  CHECK(mean_error(sequence, far) > 0.6);
   mask.start = {3 << kVectorBits, -3 * (1 << kVectorBits), 0};
   const SubtractedFrames near =
       subtract_frames(mask, sequence.contrast, config, {.field = true}, context);
-  CHECK(mean_error(sequence, near) < 0.1);
+  CHECK(mean_error(sequence, near) < 0.3);
   config.method = Method::kNone;
   const SubtractedFrames shifted =
       subtract_frames(mask, sequence.contrast, config, {.uncorrected = true}, context);
@@ -236,8 +234,7 @@ TEST_CASE(
 TEST_CASE("the shift of whole frames is left out if nothing needs it; nothing else changes") {
   const Sequence sequence = moving_sequence(1);
   DsaConfig config;
-  config.starts_at_shift = false;
-  config.search = Search::kCds;  // otherwise blocks take it
+  config.literal = true;  // otherwise blocks start at it
   const SubtractedFrames with = sequence.subtracted(config);
   const SubtractedFrames without = sequence.subtracted(config, {.shift = false});
   CHECK(with.shift[0] != Vec3i{});
@@ -245,11 +242,7 @@ TEST_CASE("the shift of whole frames is left out if nothing needs it; nothing el
   CHECK(with.difference == without.difference);
   const SubtractedFrames needed = sequence.subtracted(config, {.shifted = true, .shift = false});
   CHECK(needed.shift == with.shift);
-  config.starts_at_shift = true;
-  CHECK(sequence.subtracted(config, {.shift = false}).shift == with.shift);
-  config.starts_at_shift = false;
-  config.search = Search::kFull;
-  CHECK(sequence.subtracted(config, {.shift = false}).shift == with.shift);
+  CHECK(sequence.subtracted({}, {.shift = false}).shift != without.shift);
 }
 
 TEST_CASE("motion breaks between blocks that keep still and others that move") {
@@ -314,7 +307,6 @@ TEST_CASE("results do not depend on batches or threads") {
   for (const char* passes : {"", "64/64,32/32"}) {
     DsaConfig config;
     config.passes = passes;
-    config.search = Search::kCds;
     const SequenceWants wants{false, true, true};
     const SubtractedFrames all = sequence.subtracted(config, wants, 2);
     const Context context;
@@ -344,7 +336,7 @@ TEST_CASE("a batch is downloaded into the memory of another one") {
   CHECK(again.difference == all.difference);
   CHECK(again.field_px.empty());
   CHECK(again.uncorrected.empty());
-  CHECK(batch.images.difference.empty());
+  CHECK(batch.difference.empty());
 }
 
 TEST_CASE("the search starts at the shift of the frame, and so reaches motion beyond the range") {
@@ -357,29 +349,27 @@ TEST_CASE("the search starts at the shift of the frame, and so reaches motion be
   DsaConfig config;
   config.range = 6;
   CHECK(mean_error(sequence, sequence.subtracted(config, {true})) < 0.2);
-  config.starts_at_shift = false;
+  config.literal = true;
   const SubtractedFrames zero = sequence.subtracted(config);
   CHECK(std::any_of(zero.matches.begin(), zero.matches.end(),
                     [](const BlockMatch& m) { return (m.flags & kBlockAtEdge) != 0; }));
 }
 
-TEST_CASE("bins that are too narrow for a frame are widened, unless their width was given") {
+TEST_CASE("bins that are too narrow for a frame are widened, but not literally") {
   Sequence sequence = moving_sequence(1);
   // Flat parts make the median of deviations 0, strong texture elsewhere goes beyond the bins.
   for (size_t i = 0; i < sequence.mask.size(); ++i) {
     const double draw = hash_unit(1, 2, static_cast<int64_t>(i));
-    if (i % 2 == 0)
+    if (i % 192 < 110)
       sequence.contrast[i] = sequence.mask[i] = 2000;
     else
       sequence.contrast[i] = static_cast<uint16_t>(1 + 4000 * draw);
   }
   DsaConfig config;
-  config.subpixel = SubPixel::kNone;
-  config.search = Search::kCds;
   const SubtractedFrames out = sequence.subtracted(config);
   CHECK(out.figures[0].has_wide_bins);
   CHECK(out.figures[0].bin_shift > 2);
-  config.bin_width = 1;
+  config.literal = true;
   CHECK_FALSE(sequence.subtracted(config).figures[0].has_wide_bins);
 }
 
@@ -419,8 +409,7 @@ TEST_CASE("flexible pixel shift moves nodes from the result of blocks") {
   generated.wavelength_px = 300;
   generated.vessels = 0;
   const Sequence sequence = sequence_of(generated, 1);
-  DsaConfig config = searched_config({.method = Method::kFlex}, /*is_volume=*/false);
-  config.method = Method::kBlock;
+  DsaConfig config{.allows_spline = false};
   config.passes = "64/64";
   const SubtractedFrames blocks = sequence.subtracted(config, {true});
   config.method = Method::kFlex;
@@ -438,6 +427,5 @@ TEST_CASE("flexible pixel shift moves nodes from the result of blocks") {
   }
   CHECK(same_results(nodes, sequence.subtracted(config, {true, true, true}, 3)));
   config.metric = Metric::kEntropy;
-  config.subsearch = SubSearch::kCds;
   CHECK(mean_error(sequence, sequence.subtracted(config, {true}, 2)) < 0.1);
 }

@@ -17,17 +17,17 @@ using namespace larch::dsa;
 using fixtures::vector_of;
 
 TEST_CASE("weights of the output's sampling sum to one") {
-  for (const Warp warp : {Warp::kCubic, Warp::kLinear}) {
-    const WarpTable table = warp_taps(warp);
+  for (const bool literal : {false, true}) {
+    const WarpTable table = warp_taps(literal);
     for (const WarpTaps& taps : table.at) {
       CHECK(taps.w[0] + taps.w[1] + taps.w[2] + taps.w[3] == 1 << kWarpBits);
     }
     CHECK(table.at[0].w[1] == 1 << kWarpBits);
   }
-  const WarpTaps half = warp_taps(Warp::kCubic).at[kUnit / 2];
+  const WarpTaps half = warp_taps(false).at[kUnit / 2];
   CHECK(half.w[0] == -1024);
   CHECK(half.w[1] == 9216);
-  CHECK(warp_taps(Warp::kLinear).at[kUnit / 4].w[1] == 12288);
+  CHECK(warp_taps(true).at[kUnit / 4].w[1] == 12288);
 }
 
 TEST_CASE("grey values are rounded to even halves and clipped") {
@@ -48,6 +48,27 @@ TEST_CASE("grey values are rounded to even halves and clipped") {
 
 namespace {
 
+/// All that a frame becomes.
+struct Subtracted {
+  std::vector<int16_t> difference{};
+  std::vector<uint8_t> validity{};
+  std::vector<Vec3f> field_px{};
+  SubtractFigures figures{};
+};
+Subtracted subtracted(SubtractJob job, const BlockGrid& grid, const SampleTable& table,
+                      const DsaConfig& config, const Context& context) {
+  const auto pixels = static_cast<size_t>(job.size.x * job.size.y);
+  Subtracted out{
+      std::vector<int16_t>(pixels), std::vector<uint8_t>(pixels), std::vector<Vec3f>(pixels), {}};
+  job.frames = 1;
+  job.out = out.difference.data();
+  job.validity = out.validity.data();
+  job.field_px = out.field_px.data();
+  job.figures = &out.figures;
+  subtract(job, grid, table, config, context);
+  return out;
+}
+
 /// A mask and one contrast frame, subtracted as they are.
 struct Pair {
   Vec3i size{64, 48, 1};
@@ -58,10 +79,12 @@ struct Pair {
                       const BlockGrid& grid, int threads = 1) const {
     Context context;
     context.threads = threads;
-    const Buffer<uint16_t> m(context.device, mask), c(context.device, contrast);
-    const Buffer<Vec3i> v(context.device, vectors);
-    const SubtractImages images{m.data(), m.data(), c.data(), c.data(), nullptr, size, 1};
-    return dsa::subtract(images, grid, v.data(), table, config, {true, true}, context);
+    SubtractJob job;
+    job.mask_values = job.mask_samples = mask.data();
+    job.contrast_values = job.contrast_samples = contrast.data();
+    job.size = size;
+    job.vectors = vectors.empty() ? nullptr : vectors.data();
+    return subtracted(job, grid, table, config, context);
   }
 };
 
@@ -84,13 +107,13 @@ TEST_CASE("without vectors the output is the plain difference") {
   for (const Vessels vessels : {Vessels::kDark, Vessels::kBright}) {
     config.vessels = vessels;
     const Subtracted out = pair.subtract(config, {}, grid);
-    const auto difference = out.difference.to_vector();
+    const auto difference = out.difference;
     const int sign = vessels == Vessels::kDark ? 1 : -1;  // linear values: agent lowers them
     for (size_t i = 0; i < difference.size(); ++i) {
       REQUIRE(difference[i] == sign * std::lrint((pair.contrast[i] - pair.mask[i]) / 4.0));
     }
-    CHECK(out.figures.to_vector()[0].mode == 0);
-    CHECK(out.figures.to_vector()[0].pixels[0] == difference.size());
+    CHECK(out.figures.mode == 0);
+    CHECK(out.figures.pixels[0] == difference.size());
   }
 }
 
@@ -107,16 +130,16 @@ TEST_CASE("whole-pixel motion moves the mask, and the edge is marked") {
   }
   const BlockGrid grid = make_block_grid(pair.size, pair.size, pair.size);
   DsaConfig config;
-  for (const Warp warp : {Warp::kCubic, Warp::kLinear}) {
-    config.warp = warp;
+  for (const bool literal : {false, true}) {
+    config.literal = literal;
     const Subtracted out = pair.subtract(config, {vector_of(3, -2)}, grid, 2);
-    for (const int16_t s : out.difference.to_vector()) REQUIRE(s == 0);
-    const auto validity = out.validity.to_vector();
+    for (const int16_t s : out.difference) REQUIRE(s == 0);
+    const auto validity = out.validity;
     CHECK(validity[0] == static_cast<uint8_t>(Validity::kBeyondMask));
     CHECK(validity[2 * 64] == static_cast<uint8_t>(Validity::kValid));
     CHECK(validity[2 * 64 + 61] == static_cast<uint8_t>(Validity::kBeyondMask));
-    CHECK(out.field_px.to_vector()[100].x == 3.0F);
-    CHECK(out.figures.to_vector()[0].pixels[1] == 2 * 64 + 46 * 3);
+    CHECK(out.field_px[100].x == 3.0F);
+    CHECK(out.figures.pixels[1] == 2 * 64 + 46 * 3);
   }
 }
 
@@ -131,14 +154,14 @@ TEST_CASE("cubic sampling follows a parabola between pixels, linear sampling a l
   const BlockGrid grid = make_block_grid(pair.size, pair.size, pair.size);
   DsaConfig config;
   config.normalize = Normalize::kNone;
-  const auto at = [&](Warp warp, int32_t x, int32_t y) {
-    config.warp = warp;
+  const auto at = [&](bool literal, int32_t x, int32_t y) {
+    config.literal = literal;
     return pair.subtract(config, {vector_of(0.5, -1.25)}, grid)
-        .difference.to_vector()[static_cast<size_t>(int64_t{y} * 64 + x)];
+        .difference[static_cast<size_t>(int64_t{y} * 64 + x)];
   };
   const double exact = 30 * 30 + 2 * 20 * 20 - 30.5 * 30.5 - 2 * 18.75 * 18.75;
-  CHECK(at(Warp::kCubic, 30, 20) == Approx(exact).margin(0.6));
-  CHECK(at(Warp::kLinear, 30, 20) == Approx(exact - 0.25 - 2 * 0.1875).margin(0.6));
+  CHECK(at(false, 30, 20) == Approx(exact).margin(0.6));
+  CHECK(at(true, 30, 20) == Approx(exact - 0.25 - 2 * 0.1875).margin(0.6));
 }
 
 TEST_CASE("the mode of a frame is its background, whatever vessels and exposure do") {
@@ -157,9 +180,9 @@ TEST_CASE("the mode of a frame is its background, whatever vessels and exposure 
   }
   const BlockGrid grid = make_block_grid(pair.size, pair.size, pair.size);
   const Subtracted out = pair.subtract({}, {}, grid);
-  CHECK(out.figures.to_vector()[0].mode / 64.0 == Approx(137.25).margin(0.3));
+  CHECK(out.figures.mode / 64.0 == Approx(137.25).margin(0.3));
   const Subtracted same = pair.subtract({}, {}, grid, 3);
-  CHECK(same.difference.to_vector() == out.difference.to_vector());
+  CHECK(same.difference == out.difference);
 }
 
 TEST_CASE("pixels that do not count are marked and leave the mode alone") {
@@ -169,23 +192,21 @@ TEST_CASE("pixels that do not count are marked and leave the mode alone") {
   mask_samples[10] = contrast_samples[500] = contrast_samples[20] = kNoSample;
   region[20] = region[21] = 0;
   const Context context;
-  const SubtractImages images{pair.mask.data(),
-                              mask_samples.data(),
-                              pair.contrast.data(),
-                              contrast_samples.data(),
-                              region.data(),
-                              pair.size,
-                              1};
+  SubtractJob job;
+  job.mask_values = pair.mask.data();
+  job.mask_samples = mask_samples.data();
+  job.contrast_values = pair.contrast.data();
+  job.contrast_samples = contrast_samples.data();
+  job.region = region.data();
+  job.size = pair.size;
   const BlockGrid grid = make_block_grid(pair.size, pair.size, pair.size);
-  const Subtracted out = subtract(images, grid, nullptr, pair.table, {}, {true, false}, context);
-  const auto validity = out.validity.to_vector();
+  const Subtracted out = subtracted(job, grid, pair.table, {}, context);
+  const auto validity = out.validity;
   CHECK(validity[10] == static_cast<uint8_t>(Validity::kSaturated));
   CHECK(validity[500] == static_cast<uint8_t>(Validity::kSaturated));
   CHECK(validity[20] == static_cast<uint8_t>(Validity::kOutside));
-  CHECK(out.figures.to_vector()[0].pixels[3] == 2);
-  CHECK(out.field_px.empty());
+  CHECK(out.figures.pixels[3] == 2);
 
   std::fill(contrast_samples.begin(), contrast_samples.end(), kNoSample);
-  CHECK(subtract(images, grid, nullptr, pair.table, {}, {}, context).figures.to_vector()[0].mode ==
-        0);
+  CHECK(subtracted(job, grid, pair.table, {}, context).figures.mode == 0);
 }

@@ -90,7 +90,7 @@ double breath_of(double turns) {
 ImageScores corrected(const std::vector<Image>& masks, const Image& frame) {
   const Context context = fixtures::context_of(2);
   const SequenceMask mask = make_mask(input_of(masks), {}, context);
-  const ScoreBasis basis = make_score_basis(on_host(mask), {}, context);
+  const ScoreBasis basis = make_score_basis(on_host(mask), context);
   const auto out = subtract_frames(mask, frame, {}, {false, true, true}, context);
   return score_frames(basis, frame, out, {}, context)[0].corrected;
 }
@@ -115,7 +115,6 @@ TEST_CASE("frames of a mask that move are moved to the last one before their mea
       DsaConfig config;
       config.method = method;
       config.literal = literal;
-      config = searched_config(config, false);
       CHECK_FALSE(registers_masks(config, kSize));
       CHECK(make_mask(input_of(frames), config, context).values.to_vector() == mean_of(frames));
     }

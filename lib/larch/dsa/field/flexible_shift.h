@@ -16,14 +16,9 @@ namespace larch::dsa {
 /// pixels apart: the dense field between them has no border.
 BlockGrid make_node_grid(const Vec3i& size, int32_t pitch);
 
-/// Motion that is found on top of the vectors that nodes start with, pixels.
-constexpr int kFlexibleRange = 2;
-/// Groups of nodes in which none sees another: even and odd along each axis.
-constexpr int kNodeColours = 4;
-
-/// What moving nodes takes. Pointers to samples, vectors and matches are of one device.
+/// What moving nodes takes, all of it on the host.
 struct FlexibleJob {
-  const DsaConfig* config = nullptr;
+  Metric metric = Metric::kEhd;
   const BlockGrid* nodes = nullptr;    ///< by make_node_grid
   const uint16_t* mask = nullptr;      ///< unfiltered samples; sampled between pixels from here
   const uint16_t* contrast = nullptr;  ///< frame after frame, by filter_at_zero
@@ -35,20 +30,10 @@ struct FlexibleJob {
 };
 
 /// Moves nodes so that the differences within the next nodes around them are most alike: by whole
-/// pixels in conjugate directions, then by tenths of a pixel, then (unless config.subsearch is
-/// kCds) to the top of a quadratic. Nodes are visited in four groups (even and odd along each
-/// axis), in which none sees another: results depend on no order or number of threads, and not on
-/// the device. A node that wants to move by kFlexibleRange or
-/// whose pixels hardly count becomes unreliable or outside. Throws UsageError for volumes.
+/// pixels in conjugate directions, then by tenths of a pixel, then to the top of a quadratic. Nodes
+/// are visited in four groups (even and odd along each axis), in which none sees another: results
+/// depend on no order or number of threads. A node that wants to move by two pixels or whose pixels
+/// hardly count becomes unreliable or outside. Throws UsageError for volumes.
 void flexible_shift(const FlexibleJob& job, const Context& context);
-
-/// What flexible_shift does where the pixels are. `terms`: entropy_terms of the pixels that a node
-/// may move, on the same device; null for Metric::kEhd.
-namespace cpu {
-void flexible_shift(const FlexibleJob& job, const uint64_t* terms, const Context& context);
-}  // namespace cpu
-namespace cuda {
-void flexible_shift(const FlexibleJob& job, const uint64_t* terms, const Context& context);
-}  // namespace cuda
 
 }  // namespace larch::dsa

@@ -58,8 +58,7 @@ std::array<int64_t, kFilterReach + 1> through_nodes() {
 /// Nodes along an axis, with those that continue them beyond the outermost centres.
 class SplineAxis {
  public:
-  SplineAxis(const BlockGrid& grid, int axis, BorderField border)
-      : border_(border), blocks_(grid.count[axis]) {
+  SplineAxis(const BlockGrid& grid, int axis) : blocks_(grid.count[axis]) {
     const auto& starts = grid.starts[static_cast<size_t>(axis)];
     const int64_t first = 2 * int64_t{starts.front()} + grid.block[axis] - 1;
     const int64_t steps = std::max(blocks_ - 1, 1);
@@ -98,19 +97,17 @@ class SplineAxis {
   Vec3l continued(const Vec3l* values, int64_t stride, int32_t node) const {
     const int32_t inside = std::clamp(node, 0, blocks_ - 1);
     const Vec3l nearest = values[inside * stride];
-    if (inside == node || border_ == BorderField::kClamp) return nearest;
-    if (border_ == BorderField::kZero) return {};
+    if (inside == node) return nearest;
     const int32_t inner = std::clamp(inside + (node < 0 ? 1 : -1), 0, blocks_ - 1);
     return nearest * int64_t{2} - values[inner * stride];
   }
 
-  BorderField border_;
   int32_t blocks_, beyond_ = 0;
   std::vector<NodeWeights> pixels_{};
 };
 
 /// The spline through the vectors of one frame: coefficients by node, x fastest, Q24.
-std::vector<Vec3l> coefficients_of(const std::array<SplineAxis, 3>& axes,
+std::vector<Vec3l> coefficients_of(const std::array<SplineAxis, 2>& axes,
                                    std::span<const Vec3i> vectors) {
   const auto filter = through_nodes();
   std::vector<Vec3l> coefficients;
@@ -139,19 +136,14 @@ BlockGrid pixel_grid(const Vec3i& size) {
 }
 
 Buffer<Vec3i> spline_field(const BlockGrid& grid, std::span<const Vec3i> vectors,
-                           BorderField border, const Context& context) {
+                           const Context& context) {
   const auto blocks = static_cast<size_t>(grid.blocks());
   if (vectors.size() % blocks != 0) {
     throw UsageError("the number of vectors is not that of the blocks of all frames");
   }
-  const auto axis = [&](int a) {
-    // A picture has one plane, which no border is near to.
-    return SplineAxis(grid, a, grid.image[a] == 1 ? BorderField::kClamp : border);
-  };
-  const std::array<SplineAxis, 3> axes{axis(0), axis(1), axis(2)};
+  const std::array<SplineAxis, 2> axes{SplineAxis(grid, 0), SplineAxis(grid, 1)};
   const size_t frames = vectors.size() / blocks;
-  const size_t nodes = static_cast<size_t>(axes[0].nodes()) * static_cast<size_t>(axes[1].nodes()) *
-                       static_cast<size_t>(axes[2].nodes());
+  const auto nodes = static_cast<size_t>(axes[0].nodes()) * static_cast<size_t>(axes[1].nodes());
   std::vector<Vec3l> coefficients(frames * nodes);
   parallel_for(context.threads, static_cast<int64_t>(frames), 1, [&](int64_t begin, int64_t end) {
     for (auto f = static_cast<size_t>(begin); f < static_cast<size_t>(end); ++f) {
@@ -165,14 +157,14 @@ Buffer<Vec3i> spline_field(const BlockGrid& grid, std::span<const Vec3i> vectors
   SplineJob job;
   job.size = size;
   job.frames = static_cast<int64_t>(vectors.size() / blocks);
-  std::array<Buffer<NodeWeights>, 3> weights;
-  for (size_t a = 0; a < 3; ++a) {
+  std::array<Buffer<NodeWeights>, 2> weights;
+  for (size_t a = 0; a < 2; ++a) {
     weights[a] = Buffer<NodeWeights>(device, std::span<const NodeWeights>(axes[a].weights()));
     job.weights[a] = weights[a].data();
     job.nodes[a] = axes[a].nodes();
   }
   const Buffer<Vec3l> on_device(device, std::span<const Vec3l>(coefficients));
-  Buffer<Vec3i> out(device, static_cast<size_t>(job.frames * size.x * size.y * size.z));
+  Buffer<Vec3i> out(device, static_cast<size_t>(job.frames * size.x * size.y));
   job.coefficients = on_device.data();
   job.vectors = out.data();
   kSplineField(device, job, context);
@@ -183,7 +175,7 @@ std::vector<double> least_jacobians(const Vec3i& size, const Buffer<Vec3i>& vect
                                     const Context& context) {
   JacobianJob job;
   job.size = size;
-  const int64_t pixels = static_cast<int64_t>(size.x) * size.y * size.z;
+  const int64_t pixels = static_cast<int64_t>(size.x) * size.y;
   job.frames = static_cast<int64_t>(vectors.size()) / pixels;
   job.vectors = vectors.data();
   Buffer<double> least(context.device, static_cast<size_t>(job.frames * job.columns()));
@@ -201,16 +193,14 @@ namespace cpu {
 
 void spline_field(const SplineJob& job, const Context& context) {
   const Vec3i& size = job.size;
-  const int64_t rows = static_cast<int64_t>(size.y) * size.z;
-  const int64_t nodes = static_cast<int64_t>(job.nodes[0]) * job.nodes[1] * job.nodes[2];
-  parallel_for(context.threads, job.frames * rows, 16, [&](int64_t begin, int64_t end) {
+  const int64_t nodes = static_cast<int64_t>(job.nodes[0]) * job.nodes[1];
+  parallel_for(context.threads, job.frames * size.y, 16, [&](int64_t begin, int64_t end) {
     std::vector<Vec3l> of_row(static_cast<size_t>(job.nodes[0]));
     for (int64_t row = begin; row < end; ++row) {
-      const int64_t in_frame = row % rows;
+      const Vec3l* of_frame = job.coefficients + row / size.y * nodes;
       for (int32_t i = 0; i < job.nodes[0]; ++i) {
-        of_row[static_cast<size_t>(i)] = spline_node(job, job.coefficients + row / rows * nodes, i,
-                                                     static_cast<int32_t>(in_frame % size.y),
-                                                     static_cast<int32_t>(in_frame / size.y));
+        of_row[static_cast<size_t>(i)] =
+            spline_node(job, of_frame, i, static_cast<int32_t>(row % size.y));
       }
       for (int32_t x = 0; x < size.x; ++x) {
         const NodeWeights& wx = job.weights[0][x];
@@ -222,7 +212,7 @@ void spline_field(const SplineJob& job, const Context& context) {
 }
 
 void least_jacobians(const JacobianJob& job, const Context& context) {
-  const int64_t pixels = static_cast<int64_t>(job.size.x) * job.size.y * job.size.z;
+  const int64_t pixels = static_cast<int64_t>(job.size.x) * job.size.y;
   parallel_for(context.threads, job.frames * job.columns(), 16, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       job.least[i] = least_jacobian_of_column(job.size, job.vectors + i / job.columns() * pixels,

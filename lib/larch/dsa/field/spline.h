@@ -20,13 +20,12 @@ namespace larch::dsa {
 BlockGrid pixel_grid(const Vec3i& size);
 
 /// Vectors (Q16) at all pixels, frame after frame, of the spline through those of blocks, on the
-/// context's device. `vectors`: by frame and block of `grid`, on the host. Beyond the outermost
-/// centres the spline goes through vectors one step of the grid apart, all of them the outermost
-/// one (BorderField::kClamp), zero (kZero) or that of the outermost slope one step away (kLinear).
-/// Centres are taken as evenly spaced, which they are but for half a pixel. In whole numbers.
-/// Throws UsageError for another number of vectors.
+/// context's device. `vectors`: by frame and block of `grid`, which is a picture's, on the host.
+/// Beyond the outermost centres the spline goes through vectors one step of the grid apart, all of
+/// them that of the outermost slope one step away. Centres are taken as evenly spaced, which they
+/// are but for half a pixel. In whole numbers. Throws UsageError for another number of vectors.
 Buffer<Vec3i> spline_field(const BlockGrid& grid, std::span<const Vec3i> vectors,
-                           BorderField border, const Context& context);
+                           const Context& context);
 
 /// The least Jacobian of x + d(x) of each frame, by differences of neighbouring pixels. `vectors`:
 /// at all pixels, frame after frame, on the context's device.
@@ -43,8 +42,8 @@ struct NodeWeights {
 struct SplineJob {
   Vec3i size{};
   int64_t frames = 0;
-  const NodeWeights* weights[3]{};      ///< along each axis, by pixel
-  int32_t nodes[3] = {1, 1, 1};         ///< along each axis
+  const NodeWeights* weights[2]{};      ///< along x and y, by pixel
+  int32_t nodes[2] = {1, 1};            ///< along x and y
   const Vec3l* coefficients = nullptr;  ///< by frame and node, x fastest, Q24
   Vec3i* vectors = nullptr;
 };

@@ -27,16 +27,10 @@ LARCH_HD Vec3l weighted_nodes(const NodeWeights& weights, const Vec3l* first, in
 }
 
 /// The spline of a row of pixels at node i along x; `of_frame`: coefficients.
-LARCH_HD Vec3l spline_node(const SplineJob& job, const Vec3l* of_frame, int32_t i, int32_t y,
-                           int32_t z) {
-  const NodeWeights &wy = job.weights[1][y], &wz = job.weights[2][z];
-  Vec3l of_planes[4];
-  for (int k = 0; k < 4; ++k) {
-    const int64_t plane = static_cast<int64_t>(wz.first + k) * job.nodes[1];
-    of_planes[k] =
-        weighted_nodes(wy, of_frame + (plane + wy.first) * job.nodes[0] + i, job.nodes[0]);
-  }
-  return weighted_nodes(wz, of_planes, 1);
+LARCH_HD Vec3l spline_node(const SplineJob& job, const Vec3l* of_frame, int32_t i, int32_t y) {
+  const NodeWeights& wy = job.weights[1][y];
+  return weighted_nodes(wy, of_frame + static_cast<int64_t>(wy.first) * job.nodes[0] + i,
+                        job.nodes[0]);
 }
 
 /// Vectors, Q16, from what weighted_nodes makes of a row's nodes.
@@ -49,11 +43,11 @@ LARCH_HD Vec3i spline_vector(const Vec3l& sum) {
 }
 
 /// The Jacobian of x + d(x) by differences to the next pixels; `vectors`: of one frame.
-LARCH_HD double jacobian_at(const Vec3i& size, const Vec3i* vectors, const Vec3i& at) {
-  const int64_t strides[3] = {1, size.x, static_cast<int64_t>(size.x) * size.y};
-  const int64_t here = at.z * strides[2] + at.y * strides[1] + at.x;
+LARCH_HD double jacobian_at(const Vec3i& size, const Vec3i* vectors, int32_t x, int32_t y) {
+  const int64_t strides[2] = {1, size.x};
+  const int64_t here = y * strides[1] + x;
   Vec3d columns[3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
-  for (int axis = 0; axis < 3; ++axis) {
+  for (int axis = 0; axis < 2; ++axis) {
     if (size[axis] == 1) continue;
     const Vec3i d = vectors[here + strides[axis]] - vectors[here];
     columns[axis] += d.cast<double>() / static_cast<double>(1 << kVectorBits);
@@ -64,11 +58,9 @@ LARCH_HD double jacobian_at(const Vec3i& size, const Vec3i* vectors, const Vec3i
 /// The least Jacobian of the pixels of a column, whose next pixels exist.
 LARCH_HD double least_jacobian_of_column(const Vec3i& size, const Vec3i* vectors, int32_t x) {
   double least = 1e300;
-  for (int32_t z = 0; z < (size.z > 1 ? size.z - 1 : 1); ++z) {
-    for (int32_t y = 0; y < (size.y > 1 ? size.y - 1 : 1); ++y) {
-      const double jacobian = jacobian_at(size, vectors, {x, y, z});
-      least = jacobian < least ? jacobian : least;
-    }
+  for (int32_t y = 0; y < (size.y > 1 ? size.y - 1 : 1); ++y) {
+    const double jacobian = jacobian_at(size, vectors, x, y);
+    least = jacobian < least ? jacobian : least;
   }
   return least;
 }

@@ -33,54 +33,41 @@ WarpTaps catmull_rom_at(double f) {
                      -0.5 * f * f * g});
 }
 
-int64_t pixels_of(const Vec3i& size) {
-  return static_cast<int64_t>(size.x) * size.y * size.z;
-}
-
 }  // namespace
 
-WarpTable warp_taps(Warp warp) {
+WarpTable warp_taps(bool literal) {
   WarpTable table;
   for (int i = 0; i < kUnit; ++i) {
     const double f = static_cast<double>(i) / kUnit;
-    table.at[i] = warp == Warp::kCubic ? catmull_rom_at(f) : whole_taps({0, 1 - f, f, 0});
+    table.at[i] = literal ? whole_taps({0, 1 - f, f, 0}) : catmull_rom_at(f);
   }
   return table;
 }
 
-Subtracted subtract(const SubtractImages& images, const BlockGrid& grid, const Vec3i* vectors,
-                    const SampleTable& table, const DsaConfig& config, const SubtractWants& wants,
-                    const Context& context) {
-  if (grid.image != images.size) {
+void subtract(SubtractJob job, const BlockGrid& grid, const SampleTable& table,
+              const DsaConfig& config, const Context& context) {
+  if (grid.image != job.size) {
     throw UsageError("subtraction: the vectors belong to images of another size");
   }
-  const auto total = static_cast<size_t>(images.frames * pixels_of(images.size));
+  const auto total = static_cast<size_t>(job.frames * job.size.x * job.size.y * job.size.z);
   const Device& device = context.device;
   const FieldGrid places = make_field_grid(grid, device);
-  const WarpTable taps = warp_taps(config.warp);
+  const WarpTable taps = warp_taps(config.literal);
   const Buffer<WarpTable> taps_on_device(device, std::span<const WarpTable>(&taps, 1));
   Buffer<int32_t> differences(device, total);
-  Subtracted out{Buffer<int16_t>(device, total), Buffer<uint8_t>(device, total),
-                 Buffer<Vec3f>(device, wants.field ? total : 0),
-                 Buffer<SubtractFigures>(device, static_cast<size_t>(images.frames))};
+  Buffer<uint8_t> validity(device, job.validity == nullptr ? total : 0);
+  Buffer<SubtractFigures> figures(
+      device, job.figures == nullptr ? static_cast<size_t>(job.frames) : size_t{0});
   const bool is_bright = config.vessels == Vessels::kBright;
-  SubtractJob job;
-  job.images = images;
   std::copy_n(places.axes, 3, job.axes);
-  job.vectors = vectors;
-  job.border = config.border_field;
   job.taps = taps_on_device.data();
   job.takes_mode = config.normalize == Normalize::kMode;
   job.sign = table.is_log == is_bright ? 1 : -1;
   job.shift = kDifferenceBits + table.fraction_bits;
   job.differences = differences.data();
-  job.out = out.difference.data();
-  job.validity = out.validity.data();
-  job.field_px = wants.field ? out.field_px.data() : nullptr;
-  job.figures = out.figures.data();
+  if (job.validity == nullptr) job.validity = validity.data();
+  if (job.figures == nullptr) job.figures = figures.data();
   kSubtract(device, job, context);
-  if (!wants.validity) out.validity = {};
-  return out;
 }
 
 }  // namespace larch::dsa

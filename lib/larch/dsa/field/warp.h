@@ -39,60 +39,45 @@ struct WarpTaps {
 struct WarpTable {
   WarpTaps at[kUnit];
 };
-/// Catmull-Rom (a = -1/2) or linear; sums are exactly 2^kWarpBits.
-WarpTable warp_taps(Warp warp);
+/// Catmull-Rom (a = -1/2), or linear in the literal method; sums are exactly 2^kWarpBits.
+WarpTable warp_taps(bool literal);
 
-/// Images of one size and device that are subtracted.
-struct SubtractImages {
+/// Frames of one size that are subtracted; pointers are of one device.
+struct SubtractJob {
   const uint16_t* mask_values = nullptr;       ///< by to_values: every pixel has one
   const uint16_t* mask_samples = nullptr;      ///< kNoSample where it does not count
   const uint16_t* contrast_values = nullptr;   ///< frame after frame
   const uint16_t* contrast_samples = nullptr;  ///< kNoSample where it does not count
   const uint8_t* region = nullptr;             ///< of one frame: pixels that count; null: all
-  Vec3i size{};
+  Vec3i size{};                                ///< of a picture on CUDA
   int64_t frames = 0;
+  const Vec3i* vectors = nullptr;  ///< by frame and block, Q16; null: 0 everywhere
+  BorderField border = BorderField::kClamp;
+  int16_t* out = nullptr;              ///< contrast - warped mask - mode, grey values rounded to
+                                       ///< even; vessels as configured
+  uint8_t* validity = nullptr;         ///< Validity; may be null
+  Vec3f* field_px = nullptr;           ///< the dense field, pixels; may be null
+  SubtractFigures* figures = nullptr;  ///< per frame; may be null
+
+  // By subtract().
+  FieldAxis axes[3]{};
+  const WarpTable* taps = nullptr;
+  bool takes_mode = true;
+  int32_t sign = 1;                ///< of the output
+  int32_t shift = 6;               ///< a grey value is 2^shift differences
+  int32_t* differences = nullptr;  ///< by pixel: 1/16 of a sample's step
 };
 
-/// Subtracted frames, on one device.
-struct Subtracted {
-  Buffer<int16_t> difference{};  ///< contrast - warped mask - mode, grey values rounded to even;
-                                 ///< vessels as configured
-  Buffer<uint8_t> validity{};    ///< Validity; empty unless wanted
-  Buffer<Vec3f> field_px{};      ///< the dense field, pixels; empty unless wanted
-  Buffer<SubtractFigures> figures{};  ///< per frame
-};
-struct SubtractWants {
-  bool validity = false, field = false;
-};
-
-/// The dense field, the warped mask and the subtracted frames. `vectors`: by frame and block of
-/// `grid`, Q16, on the context's device; null: 0 everywhere. The mask is sampled from `mask_values`
-/// at the field rounded to 1/kUnit pixel, and differences are exact up to one rounding to 1/16 of a
-/// sample's step before the mode is taken off.
+/// The dense field between the vectors of `grid`, the warped mask and the subtracted frames, on the
+/// context's device. The mask is sampled from `mask_values` at the field rounded to 1/kUnit pixel,
+/// and differences are exact up to one rounding to 1/16 of a sample's step before the mode is taken
+/// off.
 ///
 /// The mode of a frame (Normalize::kMode) is that of its differences at valid pixels: the middle of
 /// the fullest window of 2 h + 1 steps of a sample, h = 1.4826 MAD / 4 rounded down, refined by a
 /// parabola through it and the windows on both sides; the first of equally full ones.
-Subtracted subtract(const SubtractImages& images, const BlockGrid& grid, const Vec3i* vectors,
-                    const SampleTable& table, const DsaConfig& config, const SubtractWants& wants,
-                    const Context& context);
-
-/// subtract; pointers are of one device.
-struct SubtractJob {
-  SubtractImages images{};
-  FieldAxis axes[3]{};
-  const Vec3i* vectors = nullptr;  ///< null: 0 everywhere
-  BorderField border = BorderField::kClamp;
-  const WarpTable* taps = nullptr;  ///< on the device
-  bool takes_mode = true;
-  int32_t sign = 1;                ///< of the output
-  int32_t shift = 6;               ///< a grey value is 2^shift differences
-  int32_t* differences = nullptr;  ///< by pixel: 1/16 of a sample's step; for the operation alone
-  int16_t* out = nullptr;
-  uint8_t* validity = nullptr;  ///< never null: the operation needs it
-  Vec3f* field_px = nullptr;    ///< may be null
-  SubtractFigures* figures = nullptr;
-};
+void subtract(SubtractJob job, const BlockGrid& grid, const SampleTable& table,
+              const DsaConfig& config, const Context& context);
 
 namespace cpu {
 void subtract(const SubtractJob& job, const Context& context);

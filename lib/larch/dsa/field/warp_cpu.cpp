@@ -11,18 +11,9 @@
 namespace larch::dsa::cpu {
 namespace {
 
-FieldView view_of(const SubtractJob& job, int64_t frame) {
-  FieldView view;
-  std::copy_n(job.axes, 3, view.axes);
-  view.border = job.border;
-  const int64_t blocks = static_cast<int64_t>(job.axes[0].count) * job.axes[1].count;
-  if (job.vectors != nullptr) view.vectors = job.vectors + frame * blocks * job.axes[2].count;
-  return view;
-}
-
 /// Differences, validity and field of a row, counted over all frames.
 void subtract_row(const SubtractJob& job, int64_t row, const std::vector<AxisWeights>& columns) {
-  const Vec3i& size = job.images.size;
+  const Vec3i& size = job.size;
   const int64_t rows = static_cast<int64_t>(size.y) * size.z;
   const int64_t frame = row / rows;
   Vec3i at{0, static_cast<int32_t>(row % size.y), static_cast<int32_t>(row % rows / size.y)};
@@ -30,7 +21,7 @@ void subtract_row(const SubtractJob& job, int64_t row, const std::vector<AxisWei
   field.move_to(at.y, at.z);
   for (at.x = 0; at.x < size.x; ++at.x) {
     const Vec3i d = field.units_at(at.x);
-    const DifferenceAt difference = difference_at(job.images, *job.taps, frame, at, d);
+    const DifferenceAt difference = difference_at(job, frame, at, d);
     const int64_t i = row * size.x + at.x;
     job.differences[i] = difference.value;
     job.validity[i] = static_cast<uint8_t>(difference.validity);
@@ -49,7 +40,7 @@ int32_t mode_of_frame(const int32_t* differences, const uint8_t* validity, int64
 }
 
 void finish_frame(const SubtractJob& job, int64_t frame, std::vector<uint32_t>& counts) {
-  const Vec3i& size = job.images.size;
+  const Vec3i& size = job.size;
   const int64_t pixels = static_cast<int64_t>(size.x) * size.y * size.z;
   const int32_t* differences = job.differences + frame * pixels;
   const uint8_t* validity = job.validity + frame * pixels;
@@ -67,8 +58,8 @@ void finish_frame(const SubtractJob& job, int64_t frame, std::vector<uint32_t>& 
 }  // namespace
 
 void subtract(const SubtractJob& job, const Context& context) {
-  const Vec3i& size = job.images.size;
-  const int64_t rows = job.images.frames * size.y * size.z;
+  const Vec3i& size = job.size;
+  const int64_t rows = job.frames * size.y * size.z;
   std::vector<AxisWeights> columns;
   columns.reserve(static_cast<size_t>(size.x));
   for (int32_t x = 0; x < size.x; ++x) {
@@ -77,7 +68,7 @@ void subtract(const SubtractJob& job, const Context& context) {
   parallel_for(context.threads, rows, 16, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) subtract_row(job, row, columns);
   });
-  parallel_for(context.threads, job.images.frames, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(context.threads, job.frames, 1, [&](int64_t begin, int64_t end) {
     std::vector<uint32_t> counts;
     for (int64_t frame = begin; frame < end; ++frame) finish_frame(job, frame, counts);
   });

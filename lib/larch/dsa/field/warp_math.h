@@ -75,9 +75,10 @@ struct DifferenceAt {
 };
 
 /// `d`: the field there, in units.
-LARCH_HD DifferenceAt difference_at(const SubtractImages& images, const WarpTable& table,
-                                    int64_t frame, const Vec3i& at, const Vec3i& d) {
+LARCH_HD DifferenceAt difference_at(const SubtractJob& images, int64_t frame, const Vec3i& at,
+                                    const Vec3i& d) {
   const Vec3i& size = images.size;
+  const WarpTable& table = *images.taps;
   const int64_t plane = static_cast<int64_t>(size.x) * size.y;
   const int64_t pixel = at.z * plane + static_cast<int64_t>(at.y) * size.x + at.x;
   const int64_t contrast = frame * plane * size.z + pixel;
@@ -199,6 +200,13 @@ LARCH_HD GreyValue grey_value(int32_t difference, int32_t mode, int32_t sign, in
   return {static_cast<int16_t>(rounded), false};
 }
 
+/// The field of a frame.
+LARCH_HD FieldView view_of(const SubtractJob& job, int64_t frame) {
+  FieldView view{{job.axes[0], job.axes[1], job.axes[2]}, nullptr, job.border};
+  const int64_t blocks = static_cast<int64_t>(job.axes[0].count) * job.axes[1].count;
+  if (job.vectors != nullptr) view.vectors = job.vectors + frame * blocks * job.axes[2].count;
+  return view;
+}
 /// The field at a pixel, in units; 0 without vectors.
 LARCH_HD Vec3i units_at(const FieldView& field, const AxisWeights& x, const AxisWeights& y,
                         const AxisWeights& z) {

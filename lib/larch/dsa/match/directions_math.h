@@ -6,11 +6,16 @@
 
 #include "larch/core/host_device.h"
 #include "larch/data/vec.h"
+#include "larch/dsa/match/match.h"
 #include "larch/dsa/similarity/rank_math.h"
 
-// Search by conjugate directions (Srinivasan and Rao 1985) and what judges its result, as questions
-// and answers: whoever evaluates displacements may keep what is written here in registers.
+// Search by conjugate directions (Srinivasan and Rao 1985) at whole pixels and at tenths.
 namespace larch::dsa {
+
+/// A tenth of a pixel, the step of the lattice of fractions.
+constexpr int32_t kTenth = kUnit / 10;
+/// Fractions are searched up to half a pixel from the best whole-pixel displacement.
+constexpr int kLatticeHalf = 5;
 
 /// A displacement that was tried: steps from the middle of the window, or tenths of a pixel from
 /// the best whole-pixel displacement.
@@ -27,99 +32,91 @@ LARCH_HD int32_t component(const Vec3i& v, int axis) {
   return axis == 0 ? v.x : axis == 1 ? v.y : v.z;
 }
 
-/// The two ways along an axis.
-enum Way { kForward = 0, kBack = 1 };
-LARCH_HD int32_t sign_of(Way way) {
-  return way == kForward ? 1 : -1;
-}
-
 /// Conjugate directions: along x, then y (then z), to the neighbour that is strictly better, and on
 /// in its direction until the next is not; + where both neighbours are equally better. Components
-/// of displacements are at most `range`. With one round it asks for 1 + 2 axes + the steps moved
-/// displacements, the start among them, less one for each axis that ends at +-range; from 0 by one
-/// round: US 2008/0037845, 0117. Repeated, it stops where no axis moves any more.
+/// of displacements are at most `range`. With one round it asks for 2 axes + the steps moved
+/// displacements, less one for each axis that ends at +-range; from 0 by one round:
+/// US 2008/0037845, 0117. Repeated, it stops where no axis moves any more.
 ///
-///   while (directions.goes_on()) directions.take(score forward, score back, ranking)
-/// where asks(way) says which of the two scores are looked at, and at(way) of which displacement.
-class Directions {
- public:
-  /// From a displacement and its score.
-  LARCH_HD Directions(const Candidate& start, int axes, int range, int rounds)
-      : current_(start), axes_(axes), range_(range), turns_left_(rounds * axes) {}
-
-  LARCH_HD bool goes_on() const { return turns_left_ > 0 && settled_ < axes_; }
-  LARCH_HD bool asks(Way way) const {
-    const int32_t sign = sign_of(way);
-    return (goes_ == 0 || goes_ == sign) && component(current_.at, axis_) * sign < range_;
-  }
-  LARCH_HD Vec3i at(Way way) const { return current_.at + along(axis_, sign_of(way)); }
-
-  LARCH_HD void take(const Score& forward, const Score& back, const Ranking& ranking) {
-    Score best = current_.score;
-    int32_t towards = 0;
-    if (asks(kForward)) {
-      ++evaluations_;
-      if (ranking.is_better(forward, best)) {
-        best = forward;
-        towards = 1;
-      }
-    }
-    if (asks(kBack)) {
-      ++evaluations_;
-      if (ranking.is_better(back, best)) {
-        best = back;
-        towards = -1;
-      }
-    }
-    if (towards == 0) {
-      if (goes_ == 0) ++settled_;
-      end_turn();
-      return;
-    }
-    settled_ = 1;
-    goes_ = towards;
-    current_ = {current_.at + along(axis_, towards), best};
-    if (component(current_.at, axis_) == towards * range_) end_turn();
-  }
-
-  /// The best displacement so far.
-  LARCH_HD const Candidate& current() const { return current_; }
-  /// Scores that were looked at.
-  LARCH_HD uint32_t evaluations() const { return evaluations_; }
-
- private:
-  LARCH_HD void end_turn() {
-    goes_ = 0;
-    --turns_left_;
-    axis_ = axis_ + 1 == axes_ ? 0 : axis_ + 1;
-  }
-
-  Candidate current_;
-  int axes_, range_, turns_left_;
-  int axis_ = 0;
-  int settled_ = 0;   // axes along which the current displacement is the best
-  int32_t goes_ = 0;  // 0: both neighbours are asked for; or the direction of the steps
-  uint32_t evaluations_ = 0;
-};
-
-/// Directions where `evaluate(at, count, scores)` takes displacements. Returns evaluations;
-/// `current`: the start and its score, and then the best.
+/// `evaluate(at)`: the score of a displacement. `current`: the start and its score, and then the
+/// best. Returns how many were evaluated.
 template <class Evaluate>
 LARCH_HD uint32_t conjugate_directions(Candidate& current, int axes, int range, int rounds,
-                                       const Ranking& ranking, Evaluate&& evaluate) {
-  Directions directions(current, axes, range, rounds);
-  while (directions.goes_on()) {
-    Vec3i at[2] = {};
-    Score scores[2] = {};
-    int count = 0;
-    const bool asks_forward = directions.asks(kForward);
-    if (asks_forward) at[count++] = directions.at(kForward);
-    if (directions.asks(kBack)) at[count++] = directions.at(kBack);
-    evaluate(at, count, scores);
-    directions.take(scores[0], scores[asks_forward ? 1 : 0], ranking);
+                                       const Ranking& ranking, const Evaluate& evaluate) {
+  uint32_t evaluations = 0;
+  int settled = 0;  // axes along which the current displacement is the best
+  for (int turn = 0; turn < rounds * axes && settled < axes; ++turn) {
+    const int axis = turn % axes;
+    int32_t goes = 0;  // 0: both neighbours are tried; or the direction of the steps
+    for (bool moves = true; moves;) {
+      moves = false;
+      const Vec3i from = current.at;
+      int32_t towards = 0;
+      for (int32_t sign = 1; sign >= -1; sign -= 2) {
+        if (goes == -sign || component(from, axis) * sign >= range) continue;
+        const Candidate next{from + along(axis, sign), evaluate(from + along(axis, sign))};
+        ++evaluations;
+        if (!ranking.is_better(next.score, current.score)) continue;
+        current = next;
+        towards = sign;
+      }
+      if (towards == 0) continue;
+      moves = true;
+      goes = towards;
+      settled = 1;
+    }
+    if (goes == 0) ++settled;
   }
-  current = directions.current();
-  return directions.evaluations();
+  return evaluations;
+}
+
+/// What was found for a block.
+struct Found {
+  Vec3i vector{};  ///< Q16 pixels
+  Vec3i units{};   ///< the same in units of 1/kUnit pixel: where its score is taken
+  Score at_start{};
+  Candidate whole{};  ///< the best whole-pixel displacement, from the middle of the window
+  Bend bend{};
+  bool at_edge = false;
+  uint32_t evaluations = 0;
+};
+
+/// Tells whether a whole-pixel displacement lies on the edge of the window.
+LARCH_HD bool is_at_edge(const Vec3i& whole, int range) {
+  for (int axis = 0; axis < 3; ++axis) {
+    const int32_t v = component(whole, axis);
+    if (v >= range || v <= -range) return true;
+  }
+  return false;
+}
+
+/// Conjugate directions at tenths of a pixel, at most half a pixel from the best whole-pixel
+/// displacement, which lies `origin` units away. Returns the score that is best.
+template <class Evaluate>
+LARCH_HD Score search_tenths(Found& found, const Vec3i& origin, int axes, int rounds,
+                             const Ranking& ranking, const Evaluate& evaluate) {
+  Candidate best{{}, found.whole.score};
+  found.evaluations +=
+      conjugate_directions(best, axes, kLatticeHalf, rounds, ranking,
+                           [&](const Vec3i& at) { return evaluate(origin + at * kTenth); });
+  found.units = origin + best.at * kTenth;
+  found.vector = q16_of(found.units);
+  return best.score;
+}
+
+/// Conjugate directions at whole pixels around `centre`, and then at tenths. `evaluate(units)`: the
+/// score of a displacement. `best`: that at the end.
+template <class Evaluate>
+LARCH_HD Found search_directions(const Vec3i& centre, int axes, int range, int rounds,
+                                 const Ranking& ranking, const Evaluate& evaluate, Score& best) {
+  Found found;
+  found.at_start = found.whole.score = evaluate(centre * kUnit);
+  found.evaluations =
+      1 + conjugate_directions(found.whole, axes, range, rounds, ranking,
+                               [&](const Vec3i& at) { return evaluate((centre + at) * kUnit); });
+  found.at_edge = is_at_edge(found.whole.at, range);
+  best = search_tenths(found, (centre + found.whole.at) * kUnit, axes, rounds, ranking, evaluate);
+  return found;
 }
 
 }  // namespace larch::dsa

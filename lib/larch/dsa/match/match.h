@@ -60,11 +60,10 @@ struct BaseField {
 /// What matching of a batch of frames takes. Pointers to samples and vectors are of one device.
 ///
 /// Without a base field, a displacement of whole pixels reads `mask_at_zero`, any other the taps of
-/// config.subpixel over `mask`, first along x, then along y,
-/// each rounded to a sample. With a base field, every pixel reads the taps over `mask` at base +
-/// displacement, which is in units of 1/kUnit pixel (SubPixel::kNone: the nearest pixel, halves
-/// up). A sample is missing where a tap is, those of weight 0 included, but for SubPixel::kLinear.
-/// Beyond the image there are none, or (Border::kClamp) those of the edge.
+/// gain_taps() over `mask`, first along x, then along y (then z), each rounded to a sample. With a
+/// base field, every pixel reads the taps over `mask` at base + displacement, which is in units of
+/// 1/kUnit pixel. A sample is missing where a tap is, and beyond the image. The literal method has
+/// its own rules: literal.h.
 struct MatchJob {
   const DsaConfig* config = nullptr;
   const BlockGrid* grid = nullptr;
@@ -75,19 +74,19 @@ struct MatchJob {
   int64_t frames = 0;
   const int32_t* bin_shift = nullptr;  ///< per frame: a bin is 2^shift steps of a sample wide
   const Vec3i* centre = nullptr;       ///< per frame: middle of the window, pixels; null: zero
-  BaseField base{};                    ///< a displacement adds to it
+  BaseField base{};                    ///< a displacement adds to it; CUDA: of a pixel_grid
   BlockMatch* out = nullptr;           ///< per frame and block
 };
 
 /// Finds the displacement of every block of every frame. Throws UsageError for blocks of more than
-/// 65535 pixels. Frames that are volumes are searched along x, y and z; fractions by conjugate
-/// directions unless config.subpixel is kNone.
+/// 65535 pixels. Frames that are volumes are searched along x, y and z, fractions by conjugate
+/// directions, and on the CPU alone.
 void match_blocks(const MatchJob& job, const Context& context);
 
 /// The bin width of each frame as a shift: the largest power of two that is at most one grey value
 /// (one step of a sample for linear values of up to 8 bits) or a quarter of 1.4826 MAD of (contrast
-/// - mask) over the frame at `centre`, whichever is larger; or that of config.bin_width, rounded
-/// down to a power of two. `centre` as in MatchJob. On the device of the frames.
+/// - mask) over the frame at `centre`, whichever is larger; in the literal method one grey value.
+/// `centre` as in MatchJob. On the device of the frames.
 Buffer<int32_t> bin_shifts(const SampleFrames& contrast, const uint16_t* mask_at_zero,
                            const Vec3i* centre, const SampleTable& table, const DsaConfig& config,
                            const Context& context);
@@ -96,7 +95,7 @@ Buffer<int32_t> bin_shifts(const SampleFrames& contrast, const uint16_t* mask_at
 struct BinShiftJob {
   const uint16_t* mask_at_zero = nullptr;
   const uint16_t* contrast = nullptr;
-  Vec3i size{};
+  Vec3i size{};  ///< of a picture on CUDA
   int64_t frames = 0;
   const Vec3i* centre = nullptr;
   int32_t least_shift = 2;
@@ -105,12 +104,10 @@ struct BinShiftJob {
 
 namespace cpu {
 void match_blocks(const MatchJob& job, const Context& context);
-void match_volume(const MatchJob& job, const Context& context);
 void bin_shifts(const BinShiftJob& job, const Context& context);
 }  // namespace cpu
 namespace cuda {
 void match_blocks(const MatchJob& job, const Context& context);
-void match_volume(const MatchJob& job, const Context& context);
 void bin_shifts(const BinShiftJob& job, const Context& context);
 }  // namespace cuda
 

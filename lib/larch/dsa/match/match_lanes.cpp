@@ -19,8 +19,8 @@ void bin_row(const BinRule& rule, const uint16_t* contrast, const uint16_t* mask
              uint16_t* bins) {
   for (int64_t i = 0; i < count; ++i) {
     const int32_t difference = int32_t{contrast[i]} - int32_t{mask[i]};
-    const int32_t bin = bin_index(bin_number(difference, rule.mu, rule.shift), rule.overflow);
-    const bool counts = contrast[i] != kNoSample && mask[i] != kNoSample && bin >= 0;
+    const int32_t bin = bin_index(bin_number(difference, rule.mu, rule.shift));
+    const bool counts = contrast[i] != kNoSample && mask[i] != kNoSample;
     bins[i] = counts ? static_cast<uint16_t>(bin) : kNotCounted;
   }
 }
@@ -32,14 +32,11 @@ void warp_row(const WarpPart& part, const Vec3i& by, const int32_t* x_units, con
     const LaneTaps& wx = part.taps[sx.fraction + kUnit / 2];
     const LaneTaps& wy = part.taps[sy.fraction + kUnit / 2];
     const Taps tx{{wx.w[0], wx.w[1], wx.w[2]}}, ty{{wy.w[0], wy.w[1], wy.w[2]}};
-    const auto is_read = [&](int16_t weight) { return weight != 0 || !part.skips_weightless; };
     bool counts = true;
     uint32_t rows[3] = {};
     for (int j = 0; j < 3; ++j) {
       const uint16_t* at = part.samples + (sy.pixel + j - 1) * part.stride + sx.pixel - 1;
-      for (int k = 0; k < 3; ++k) {
-        if (is_read(ty.w[j]) && is_read(tx.w[k])) counts = counts && at[k] != kNoSample;
-      }
+      for (int k = 0; k < 3; ++k) counts = counts && at[k] != kNoSample;
       rows[j] = tap_sum(tx, at[0], at[1], at[2]);
     }
     out[i] = counts ? tap_sum(ty, rows[0], rows[1], rows[2]) : kNoSample;
@@ -58,6 +55,13 @@ uint32_t sum_of_squares(uint16_t* counters) {
 }
 
 }  // namespace
+
+std::vector<LaneTaps> lane_taps() {
+  std::vector<LaneTaps> taps;
+  const TapTable table = gain_taps();
+  for (const Taps& t : table.at) taps.push_back({{t.w[0], t.w[1], t.w[2], 2048}});
+  return taps;
+}
 
 const MatchLanes kPortableMatchLanes{"portable", tap_row, bin_row, warp_row, sum_of_squares};
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "larch/data/vec.h"
 #include "larch/dsa/sampling/interpolation_math.h"
@@ -23,7 +24,6 @@ constexpr int64_t kHistograms = 4;
 /// How differences become bins.
 struct BinRule {
   int32_t mu = 0, shift = 0;
-  Overflow overflow = Overflow::kWrap;
 };
 
 inline int64_t whole_lanes(int64_t count) {
@@ -35,12 +35,14 @@ struct LaneTaps {
   int16_t w[4];
 };
 
+/// Those of gain_taps().
+std::vector<LaneTaps> lane_taps();
+
 /// A part of the mask that is sampled pixel by pixel.
 struct WarpPart {
   const uint16_t* samples;
   int64_t stride;
-  const LaneTaps* taps;   ///< by fraction + kUnit / 2
-  bool skips_weightless;  ///< samples of weight 0 need not count
+  const LaneTaps* taps;  ///< by fraction + kUnit / 2
 };
 
 /// The inner loops of block matching, once for each instruction set; all give the same integers.
@@ -51,7 +53,7 @@ struct MatchLanes {
   void (*tap_row)(const Taps& taps, const uint16_t* before, const uint16_t* here,
                   const uint16_t* after, int64_t count, uint16_t* out);
 
-  /// bin_index of contrast - mask; kNotCounted where one of them is kNoSample or the bin is -1.
+  /// bin_index of contrast - mask; kNotCounted where one of them is kNoSample.
   /// `count`: a multiple of kLanes.
   void (*bin_row)(const BinRule& rule, const uint16_t* contrast, const uint16_t* mask,
                   int64_t count, uint16_t* bins);

@@ -52,8 +52,8 @@ void store_bins(uint16_t* at, __m256i bins, __m256i none) {
 }
 
 /// Modulo 2^16, which has all the bits that count for bins of at most 2^6 steps.
-void bin_row_wrap16(const BinRule& rule, const uint16_t* contrast, const uint16_t* mask,
-                    int64_t count, uint16_t* bins) {
+void bin_row16(const BinRule& rule, const uint16_t* contrast, const uint16_t* mask, int64_t count,
+               uint16_t* bins) {
   const __m256i less = _mm256_set1_epi16((short)(rule.mu - ((1 << rule.shift) >> 1)));
   const __m128i shift = _mm_cvtsi32_si128(rule.shift);
   const __m256i half = _mm256_set1_epi16(kBins / 2), last = _mm256_set1_epi16(kBins - 1);
@@ -66,41 +66,14 @@ void bin_row_wrap16(const BinRule& rule, const uint16_t* contrast, const uint16_
   }
 }
 
-/// With saturation, which keeps differences beyond the bins beyond them.
-void bin_row_ends16(const BinRule& rule, const uint16_t* contrast, const uint16_t* mask,
-                    int64_t count, uint16_t* bins) {
-  const __m256i less = _mm256_set1_epi16((short)(rule.mu - ((1 << rule.shift) >> 1)));
-  const __m128i shift = _mm_cvtsi32_si128(rule.shift);
-  const __m256i half = _mm256_set1_epi16(kBins / 2), top = _mm256_set1_epi16((short)-32768);
-  const __m256i least = _mm256_set1_epi16(-kBins / 2), most = _mm256_set1_epi16(kBins / 2 - 1);
-  const __m256i discards = _mm256_set1_epi16(rule.overflow == Overflow::kDiscard ? -1 : 0);
-  for (int64_t i = 0; i < count; i += kLanes) {
-    const __m256i c = load(contrast + i), m = load(mask + i);
-    __m256i none = _mm256_or_si256(is_missing(c), is_missing(m));
-    const __m256i d = _mm256_subs_epi16(
-        _mm256_subs_epi16(_mm256_xor_si256(c, top), _mm256_xor_si256(m, top)), less);
-    const __m256i k = _mm256_sra_epi16(d, shift);
-    const __m256i inside = _mm256_min_epi16(_mm256_max_epi16(k, least), most);
-    none = _mm256_or_si256(none, _mm256_andnot_si256(_mm256_cmpeq_epi16(inside, k), discards));
-    store_bins(bins + i, _mm256_add_epi16(inside, half), none);
-  }
-}
-
-/// Bin indices of eight differences; -1: not counted.
+/// Bin indices of eight differences.
 __m256i eight_bins(const BinRule& rule, __m128i contrast, __m128i mask) {
   const __m256i less = _mm256_set1_epi32(rule.mu - ((1 << rule.shift) >> 1));
   const __m256i d = _mm256_sub_epi32(
       _mm256_sub_epi32(_mm256_cvtepu16_epi32(contrast), _mm256_cvtepu16_epi32(mask)), less);
   const __m256i k = _mm256_add_epi32(_mm256_sra_epi32(d, _mm_cvtsi32_si128(rule.shift)),
                                      _mm256_set1_epi32(kBins / 2));
-  if (rule.overflow == Overflow::kWrap) {
-    return _mm256_and_si256(k, _mm256_set1_epi32(kBins - 1));
-  }
-  const __m256i inside =
-      _mm256_min_epi32(_mm256_max_epi32(k, _mm256_setzero_si256()), _mm256_set1_epi32(kBins - 1));
-  if (rule.overflow == Overflow::kClamp) return inside;
-  const __m256i is_inside = _mm256_cmpeq_epi32(inside, k);
-  return _mm256_blendv_epi8(_mm256_set1_epi32(kNotCounted), inside, is_inside);
+  return _mm256_and_si256(k, _mm256_set1_epi32(kBins - 1));
 }
 
 void bin_row32(const BinRule& rule, const uint16_t* contrast, const uint16_t* mask, int64_t count,
@@ -119,15 +92,7 @@ void bin_row32(const BinRule& rule, const uint16_t* contrast, const uint16_t* ma
 
 void bin_row(const BinRule& rule, const uint16_t* contrast, const uint16_t* mask, int64_t count,
              uint16_t* bins) {
-  const int32_t mu = rule.mu < 0 ? -rule.mu : rule.mu;
-  if (rule.overflow == Overflow::kWrap && rule.shift <= 6) {
-    bin_row_wrap16(rule, contrast, mask, count, bins);
-  } else if (rule.overflow != Overflow::kWrap && rule.shift <= 5 &&
-             mu + (kBins << rule.shift) / 2 < 32000) {
-    bin_row_ends16(rule, contrast, mask, count, bins);
-  } else {
-    bin_row32(rule, contrast, mask, count, bins);
-  }
+  (rule.shift <= 6 ? bin_row16 : bin_row32)(rule, contrast, mask, count, bins);
 }
 
 /// Nearest pixels and the index of their fraction's taps, of positions of at least 0 and below
@@ -162,11 +127,6 @@ __m256i sum_taps(const EightTaps& taps, __m256i pair, __m256i after) {
       _mm256_add_epi32(_mm256_madd_epi16(low, taps.pair), _mm256_madd_epi16(high, taps.last));
   return _mm256_srli_epi32(_mm256_add_epi32(sum, _mm256_set1_epi32(1 << 27)), 12);
 }
-/// All ones in the halves of lanes whose weight is read.
-__m256i is_read(__m256i weights, __m256i all) {
-  const __m256i zero = _mm256_cmpeq_epi16(weights, _mm256_setzero_si256());
-  return _mm256_or_si256(_mm256_andnot_si256(zero, _mm256_set1_epi16(-1)), all);
-}
 /// All ones in each lane of 32 bits where a half is not 0.
 __m256i any_half(__m256i v) {
   return _mm256_xor_si256(_mm256_cmpeq_epi32(v, _mm256_setzero_si256()), _mm256_set1_epi32(-1));
@@ -179,12 +139,6 @@ __attribute__((always_inline)) inline __m256i warp_eight(const WarpPart& part, c
   const EightSteps sx = split_eight(x_units, by.x), sy = split_eight(y_units, by.y);
   const EightTaps tx = load_taps(part.taps, sx.taps), ty = load_taps(part.taps, sy.taps);
   const __m256i low_half = _mm256_set1_epi32(0xffff);
-  const __m256i all = _mm256_set1_epi32(part.skips_weightless ? 0 : -1);
-  const __m256i reads_pair = is_read(tx.pair, all), reads_last = is_read(tx.last, all);
-  const __m256i reads_row[3] = {
-      _mm256_srai_epi32(_mm256_slli_epi32(is_read(ty.pair, all), 16), 31),
-      _mm256_srai_epi32(is_read(ty.pair, all), 31),
-      _mm256_srai_epi32(_mm256_slli_epi32(is_read(ty.last, all), 16), 31)};
   const __m256i stride = _mm256_set1_epi32((int)part.stride);
   const __m256i place = _mm256_add_epi32(_mm256_mullo_epi32(sy.pixel, stride), sx.pixel);
   __m256i none = _mm256_setzero_si256(), rows[3];
@@ -193,10 +147,7 @@ __attribute__((always_inline)) inline __m256i warp_eight(const WarpPart& part, c
     const __m256i pair = _mm256_i32gather_epi32(reinterpret_cast<const int*>(origin - 1), place, 2);
     const __m256i after = _mm256_and_si256(
         _mm256_i32gather_epi32(reinterpret_cast<const int*>(origin + 1), place, 2), low_half);
-    const __m256i missing = _mm256_or_si256(
-        _mm256_and_si256(is_missing(pair), reads_pair),
-        _mm256_and_si256(_mm256_and_si256(is_missing(after), reads_last), low_half));
-    none = _mm256_or_si256(none, _mm256_and_si256(missing, reads_row[j]));
+    none = _mm256_or_si256(none, _mm256_or_si256(is_missing(pair), is_missing(after)));
     rows[j] = sum_taps(tx, pair, after);
   }
   const __m256i sum =

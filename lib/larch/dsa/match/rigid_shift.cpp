@@ -108,7 +108,7 @@ std::vector<Vec3i> coarse_shifts(const uint16_t* mask, const SampleFrames& contr
   job.contrast = frames.values.data();
   job.size = small;
   job.frames = contrast.count;
-  job.border = config.border;
+  job.literal = config.literal;
   job.bin_shift = shifts.data();
   std::vector<Vec3i> origins(static_cast<size_t>(contrast.count));
   move_to_best(origins, kSmallRange, kUnit, job, context);
@@ -164,16 +164,11 @@ std::vector<Vec3i> rigid_shifts(const uint16_t* mask, const uint16_t* mask_at_ze
   job.frames = contrast.count;
   const int64_t steps = static_cast<int64_t>(size.x) * size.y / kPixels;
   job.row_step = static_cast<int32_t>(std::clamp<int64_t>(steps, 1, size.y));
-  job.subpixel = config.subpixel;
-  job.border = config.border;
+  job.literal = config.literal;
   job.bin_shift = shifts.data();
   move_to_best(units, kWholeRange, kUnit, job, context);
-  if (config.subpixel != SubPixel::kNone) {
-    move_to_best(units, kFitRadius, kFitStride * kTenth, job, context);
-    return fitted(units, job, context);
-  }
-  for (Vec3i& unit : units) unit = q16_of(unit);
-  return units;
+  move_to_best(units, kFitRadius, kFitStride * kTenth, job, context);
+  return fitted(units, job, context);
 }
 
 }  // namespace larch::dsa

@@ -18,10 +18,8 @@
 //
 // What evaluates displacements is a `Block`; on CUDA all threads of a block of threads call the
 // same functions with the same arguments and get the same answers. It has
-//   void evaluate(const Vec3i* units, int count, Score* scores)
-//     scores of 1 to 4 displacements, in units of 1/kUnit pixel;
-//   Window window(const SearchPlan&, const Ranking&)
-//     all whole-pixel displacements of the window, see Window;
+//   Found window(const SearchPlan&, const Ranking&)
+//     the best of all whole-pixel displacements of the window, see search_block;
 //   void fill(const Vec3i& origin, int x0, int y0, int x1, int y1)
 //     makes the scores of the lattice points x0..x1, y0..y1 known: the displacement of point (x, y)
 //     is `origin` + (x, y) kTenth, |x|, |y| <= kLatticeReach; points that are known stay;
@@ -31,10 +29,6 @@
 //     points that fill has evaluated.
 namespace larch::dsa {
 
-/// A tenth of a pixel, the step of the lattice of fractions.
-constexpr int32_t kTenth = kUnit / 10;
-/// Fractions are searched up to half a pixel from the best whole-pixel displacement.
-constexpr int kLatticeHalf = 5;
 /// A fitted optimum is at most so many tenths away from it,
 constexpr int kFitReach = 7;
 /// and its fit needs lattice points up to here: 1.2 pixels.
@@ -61,44 +55,7 @@ struct SearchPlan {
   Vec3i centre{};  ///< middle of the window, pixels
   int range = 10;  ///< the window reaches so far along each axis
   int axes = 2;    ///< 2: a picture, 3: a volume
-  Search search = Search::kFull;
-  SubPixel subpixel = SubPixel::kGain;
-  SubSearch subsearch = SubSearch::kFit;
-  int rounds = 4;  ///< of conjugate directions
 };
-/// The plan of a pass, without centre.
-inline SearchPlan plan_of(const DsaConfig& config, int range) {
-  SearchPlan plan;
-  plan.range = range;
-  plan.search = config.search;
-  plan.subpixel = config.subpixel;
-  plan.subsearch = config.subsearch;
-  plan.rounds = config.rounds;
-  return plan;
-}
-
-/// What a full search of whole pixels found. Candidates are steps from the middle of the window.
-struct Window {
-  Candidate best{};
-  Score at_start{};
-  Bend bend{};
-  uint32_t evaluations = 0;
-};
-
-/// What was found for a block. `best` is without the fraction that a fit adds.
-struct Found {
-  Vec3i vector{};  ///< Q16 pixels
-  Vec3i units{};   ///< the same in units of 1/kUnit pixel: where its score is taken
-  Score at_start{};
-  Candidate whole{};  ///< the best whole-pixel displacement, from the middle of the window
-  Bend bend{};
-  bool at_edge = false;
-  uint32_t evaluations = 0;
-};
-
-LARCH_HD int32_t magnitude(int32_t v) {
-  return v < 0 ? -v : v;
-}
 
 /// Whole numbers that a quadratic is fitted from: sums over (2 r + 1)^2 points (x, y) around the
 /// origin of q, their similarities, times x, y, x^2 - m, x y and y^2 - m, with m the mean of x^2:
@@ -216,30 +173,15 @@ LARCH_HD int32_t parabola_top(SignedWide before, SignedWide here, SignedWide aft
   return static_cast<int32_t>(signed_quotient((before - after) * 65536, bend, 32768));
 }
 
-/// Q16 pixels of a displacement in units of 1/kUnit pixel, rounded.
-LARCH_HD int32_t q16_of(int32_t units) {
-  const int64_t above = (int64_t{units} << kVectorBits) + kUnit / 2;
-  return static_cast<int32_t>(above >= 0 ? above / kUnit : -((kUnit - 1 - above) / kUnit));
-}
-LARCH_HD Vec3i q16_of(const Vec3i& units) {
-  return {q16_of(units.x), q16_of(units.y), q16_of(units.z)};
-}
-LARCH_HD Vec3i units_of(const Vec3i& q16) {
-  return {units_of(q16.x), units_of(q16.y), units_of(q16.z)};
-}
-
-/// Fits a quadratic to the lattice within `radius` steps of `stride` tenths around (cx, cy) and
-/// gives its top in Q16 tenths from the lattice's origin, at most kFitReach away.
-template <class Block>
-LARCH_HD Optimum fit_around(Block& block, const Vec3i& origin, int cx, int cy, int radius,
-                            int stride) {
-  if (stride == 1) block.fill(origin, cx - radius, cy - radius, cx + radius, cy + radius);
+/// Fits a quadratic to similarities at (2 radius + 1)^2 points, `stride` tenths apart, around
+/// (cx, cy) and gives its top in Q16 tenths from the lattice's origin, at most kFitReach away.
+template <class SimilarityAt>
+LARCH_HD Optimum fit_around(int cx, int cy, int radius, int stride,
+                            const SimilarityAt& similarity_at) {
   QuadraticSums sums;
   for (int j = -radius; j <= radius; ++j) {
     for (int i = -radius; i <= radius; ++i) {
-      const int x = cx + i * stride, y = cy + j * stride;
-      if (stride != 1) block.fill(origin, x, y, x, y);
-      const int64_t q = block.similarity(x, y);
+      const int64_t q = similarity_at(cx + i * stride, cy + j * stride);
       if (q == kNoSimilarity) return {};
       sums.add(i, j, radius, q);
     }
@@ -275,90 +217,36 @@ LARCH_HD Candidate best_of_lattice(Block& block, const Vec3i& origin, const Rank
   return best;
 }
 
-/// Scores of points of the lattice around `origin`, in whole pixels or tenths.
+/// fit_around at all lattice points within half a pixel.
 template <class Block>
-struct EvaluateSteps {
-  Block& block;
-  Vec3i origin;  ///< units
-  int32_t step;  ///< units
-  LARCH_HD void operator()(const Vec3i* at, int count, Score* scores) const {
-    Vec3i units[4] = {};
-    for (int i = 0; i < count; ++i) units[i] = origin + at[i] * step;
-    block.evaluate(units, count, scores);
-  }
-};
-
-/// Conjugate directions at tenths of a pixel from the best whole-pixel displacement.
-template <class Block>
-LARCH_HD Candidate search_tenths(Block& block, const SearchPlan& plan, const Ranking& ranking,
-                                 const Vec3i& origin, Found& found) {
-  Candidate best{{0, 0, 0}, found.whole.score};
-  found.evaluations += conjugate_directions(best, plan.axes, kLatticeHalf, plan.rounds, ranking,
-                                            EvaluateSteps<Block>{block, origin, kTenth});
-  return best;
+LARCH_HD Optimum fit_lattice(Block& block, const Vec3i& origin, int cx, int cy) {
+  block.fill(origin, cx - kLatticeHalf, cy - kLatticeHalf, cx + kLatticeHalf, cy + kLatticeHalf);
+  return fit_around(cx, cy, kLatticeHalf, 1, [&](int x, int y) { return block.similarity(x, y); });
 }
 
-/// The fraction of a pixel at the best whole-pixel displacement, found.whole.
+/// Moves what was found, `origin` units away, to the top of a quadratic, if there is one.
+LARCH_HD void move_to_top(Found& found, const Vec3i& origin, const Optimum& top) {
+  if (!top.found) return;
+  found.vector = q16_of(origin) + Vec3i{tenths_to_pixels(top.x), tenths_to_pixels(top.y), 0};
+  found.units = units_of(found.vector);
+}
+
+/// The whole search of a block of a picture: all whole pixels of the window, all tenths around the
+/// best, and the top of the quadratic around the best of these, moved there once.
 template <class Block>
-LARCH_HD void search_fraction(Block& block, const SearchPlan& plan, const Ranking& ranking,
-                              Found& found) {
+LARCH_HD Found search_block(Block& block, const SearchPlan& plan, const Ranking& ranking) {
+  Found found = block.window(plan, ranking);
   const Vec3i origin = (plan.centre + found.whole.at) * kUnit;
-  found.units = origin;
-  found.vector = q16_of(origin);
-  if (plan.subpixel == SubPixel::kNone) return;
-  Candidate best;
-  Optimum top;
-  if (plan.axes > 2 || plan.subsearch == SubSearch::kCds || plan.subsearch == SubSearch::kFast) {
-    best = search_tenths(block, plan, ranking, origin, found);
-    if (plan.axes == 2 && plan.subsearch == SubSearch::kFast) {
-      top = fit_around(block, origin, best.at.x, best.at.y, 2, 2);
-    }
-  } else {
-    best = best_of_lattice(block, origin, ranking);
-    if (plan.subsearch == SubSearch::kFit) {
-      top = fit_around(block, origin, best.at.x, best.at.y, kLatticeHalf, 1);
-      const int cx = whole_tenths(top.x), cy = whole_tenths(top.y);
-      if (top.found && (cx != best.at.x || cy != best.at.y)) {
-        top = fit_around(block, origin, cx, cy, kLatticeHalf, 1);
-      }
-    }
+  const Candidate best = best_of_lattice(block, origin, ranking);
+  Optimum top = fit_lattice(block, origin, best.at.x, best.at.y);
+  const int cx = whole_tenths(top.x), cy = whole_tenths(top.y);
+  if (top.found && (cx != best.at.x || cy != best.at.y)) {
+    top = fit_lattice(block, origin, cx, cy);
   }
   found.evaluations += block.filled();
   found.units = origin + best.at * kTenth;
   found.vector = q16_of(found.units);
-  if (top.found) {
-    found.vector = q16_of(origin) + Vec3i{tenths_to_pixels(top.x), tenths_to_pixels(top.y), 0};
-    found.units = units_of(found.vector);
-  }
-}
-
-/// Tells whether a whole-pixel displacement lies on the edge of the window.
-LARCH_HD bool is_at_edge(const SearchPlan& plan, const Vec3i& whole) {
-  for (int axis = 0; axis < plan.axes; ++axis) {
-    if (magnitude(component(whole, axis)) >= plan.range) return true;
-  }
-  return false;
-}
-
-/// The whole search of a block.
-template <class Block>
-LARCH_HD Found search_block(Block& block, const SearchPlan& plan, const Ranking& ranking) {
-  Found found;
-  if (plan.search == Search::kFull) {
-    const Window window = block.window(plan, ranking);
-    found.whole = window.best;
-    found.at_start = window.at_start;
-    found.evaluations = window.evaluations;
-    found.bend = window.bend;
-  } else {
-    const EvaluateSteps<Block> evaluate{block, plan.centre * kUnit, kUnit};
-    evaluate(&found.whole.at, 1, &found.whole.score);
-    found.at_start = found.whole.score;
-    found.evaluations = 1 + conjugate_directions(found.whole, plan.axes, plan.range, plan.rounds,
-                                                 ranking, evaluate);
-  }
-  found.at_edge = is_at_edge(plan, found.whole.at);
-  search_fraction(block, plan, ranking, found);
+  move_to_top(found, origin, top);
   return found;
 }
 

@@ -7,27 +7,8 @@
 #include "larch/dsa/field/field_math.h"
 
 namespace larch::dsa::cpu {
-namespace {
-
-FieldView view_of(const MatchJob& job, int64_t frame) {
-  const BlockGrid& grid = *job.base.grid;
-  FieldView view;
-  for (int axis = 0; axis < 3; ++axis) {
-    view.axes[axis] = {grid.starts[static_cast<size_t>(axis)].data(), grid.count[axis],
-                       grid.block[axis]};
-  }
-  view.vectors = job.base.vectors + frame * grid.blocks();
-  view.border = job.config->border_field;
-  return view;
-}
-
-}  // namespace
-
 BaseSamples::BaseSamples(const MatchJob& job)
-    : job_(job), skips_weightless_(skips_weightless(job.config->subpixel)) {
-  const TapTable table = taps_of(job.config->subpixel);
-  for (const Taps& t : table.at) taps_.push_back({{t.w[0], t.w[1], t.w[2], 2048}});
-}
+    : job_(job), taps_(lane_taps()), places_(make_field_grid(*job.base.grid, Device::cpu())) {}
 
 void BaseSamples::move_to(int64_t frame, int32_t block, int32_t reach) {
   start_ = job_.grid->start(block);
@@ -37,7 +18,8 @@ void BaseSamples::move_to(int64_t frame, int32_t block, int32_t reach) {
 
 /// Positions in the image that the block's pixels are pulled from.
 void BaseSamples::find_vectors(int64_t frame, int32_t block, int64_t padded) {
-  const FieldView view = view_of(job_, frame);
+  const FieldView view = places_.view(job_.base.vectors + frame * job_.base.grid->blocks(),
+                                      border_field_of(*job_.config, /*is_volume=*/false));
   const Vec3i centre = job_.grid->twice_centre(block), size = job_.grid->block;
   AxisWeights at[3];
   for (int axis = 0; axis < 3; ++axis) {
@@ -74,14 +56,13 @@ void BaseSamples::take_part(const Vec3i& centre, int32_t reach) {
   const int32_t y0 = split_step(*least_y).pixel + centre.y - reach - 1;
   const int32_t x1 = split_step(*most_x).pixel + centre.x + reach + 2;
   const int32_t y1 = split_step(*most_y).pixel + centre.y + reach + 2;
-  part_.take(job_.mask, job_.grid->image, x0, y0, x1 - x0 + 1, y1 - y0 + 1,
-             job_.config->border == Border::kClamp);
+  part_.take(job_.mask, job_.grid->image, x0, y0, x1 - x0 + 1, y1 - y0 + 1);
   for (int32_t& x : x_units_) x -= x0 * kUnit;
   for (int32_t& y : y_units_) y -= y0 * kUnit;
 }
 
 void BaseSamples::sample(const Vec3i& units, int64_t padded, uint16_t* out) const {
-  const WarpPart part{part_.at(0, 0), part_.stride(), taps_.data(), skips_weightless_};
+  const WarpPart part{part_.at(0, 0), part_.stride(), taps_.data()};
   match_lanes().warp_row(part, units, x_units_.data(), y_units_.data(), padded * job_.grid->block.y,
                          out);
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "larch/dsa/field/field.h"
 #include "larch/dsa/match/match.h"
 #include "larch/dsa/match/match_lanes.h"
 #include "larch/dsa/sampling/image_part.h"
@@ -32,8 +33,8 @@ class BaseSamples {
   void take_part(const Vec3i& centre, int32_t reach);
 
   const MatchJob& job_;
-  std::vector<LaneTaps> taps_;
-  const bool skips_weightless_;
+  const std::vector<LaneTaps> taps_;
+  const FieldGrid places_;
   Vec3i start_{}, at_centre_{};
   ImagePart part_{};
   // By pixel of the block, rows padded to whole lanes: base + the pixel's position in the part.

@@ -9,8 +9,7 @@
 namespace larch::dsa::cpu {
 BlockSamples::BlockSamples(const MatchJob& job)
     : job_(job),
-      taps_(taps_of(job.config->subpixel)),
-      skips_weightless_(skips_weightless(job.config->subpixel)),
+      taps_(gain_taps()),
       block_(job.grid->block),
       padded_(whole_lanes(job.grid->block.x)),
       reach_(job.range + 3),
@@ -48,8 +47,7 @@ const ImagePart& BlockSamples::part_of(const uint16_t* image, ImagePart& part, b
   if (is_taken) return part;
   is_taken = true;
   part.take(image, job_.grid->image, start_.x + centre_.x - reach_, start_.y + centre_.y - reach_,
-            static_cast<int32_t>(padded_) + 2 * reach_, block_.y + 2 * reach_,
-            job_.config->border == Border::kClamp);
+            static_cast<int32_t>(padded_) + 2 * reach_, block_.y + 2 * reach_);
   return part;
 }
 
@@ -79,21 +77,17 @@ const uint16_t* BlockSamples::filtered_row(int32_t x_units, int32_t y) {
   const Step step = split_step(x_units);
   const Taps& taps = taps_.at[step.fraction + kUnit / 2];
   const uint16_t* here = part.at(reach_ + step.pixel, reach_ + y);
-  const uint16_t* before = skips_weightless_ && taps.w[0] == 0 ? here : here - 1;
-  const uint16_t* after = skips_weightless_ && taps.w[2] == 0 ? here : here + 1;
-  match_lanes().tap_row(taps, before, here, after, padded_, out);
+  match_lanes().tap_row(taps, here - 1, here, here + 1, padded_, out);
   return out;
 }
 
 MaskRows BlockSamples::between_pixels(const Vec3i& units) {
   const Step step = split_step(units.y);
   const Taps& taps = taps_.at[step.fraction + kUnit / 2];
-  const bool reads_before = !skips_weightless_ || taps.w[0] != 0;
-  const bool reads_after = !skips_weightless_ || taps.w[2] != 0;
   for (int32_t y = 0; y < block_.y; ++y) {
     const uint16_t* here = filtered_row(units.x, y + step.pixel);
-    const uint16_t* before = reads_before ? filtered_row(units.x, y + step.pixel - 1) : here;
-    const uint16_t* after = reads_after ? filtered_row(units.x, y + step.pixel + 1) : here;
+    const uint16_t* before = filtered_row(units.x, y + step.pixel - 1);
+    const uint16_t* after = filtered_row(units.x, y + step.pixel + 1);
     match_lanes().tap_row(taps, before, here, after, padded_, sampled_.data() + y * padded_);
   }
   return {sampled_.data(), padded_};

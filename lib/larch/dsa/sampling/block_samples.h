@@ -51,7 +51,6 @@ class BlockSamples {
 
   const MatchJob& job_;
   const TapTable taps_;
-  const bool skips_weightless_;  // taps of weight 0
   const Vec3i block_;
   const int64_t padded_;
   const int32_t reach_;  // of displacements from the middle of the window, in whole pixels

@@ -13,9 +13,9 @@ namespace larch::dsa::cpu {
 class ImagePart {
  public:
   /// The rectangle of `columns` x `rows` pixels from (x0, y0) on. Pixels beyond the image are
-  /// kNoSample or, if `clamps`, those of its edge.
+  /// kNoSample.
   void take(const uint16_t* image, const Vec3i& size, int32_t x0, int32_t y0, int32_t columns,
-            int32_t rows, bool clamps);
+            int32_t rows);
   /// A pixel from (x0, y0), and those behind it in its row.
   const uint16_t* at(int32_t x, int32_t y) const { return origin_ + y * stride_ + x; }
   int64_t stride() const { return stride_; }

@@ -14,16 +14,6 @@ Taps rounded_taps(const ExactTaps& exact) {
   return {{a, static_cast<int16_t>(4096 - a - c), c}};
 }
 
-template <class Weights>
-TapTable table_of(const Weights& weights) {
-  TapTable table;
-  for (int i = 0; i <= kUnit; ++i) {
-    const int steps = i - kUnit / 2;
-    table.at[i] = rounded_taps(weights(static_cast<double>(steps) / kUnit));
-  }
-  return table;
-}
-
 }  // namespace
 
 ExactTaps gain_weights(double f) {
@@ -32,18 +22,12 @@ ExactTaps gain_weights(double f) {
 }
 
 TapTable gain_taps() {
-  return table_of(gain_weights);
-}
-
-TapTable linear_taps() {
-  return table_of([](double f) {
-    return ExactTaps{{f < 0 ? -f : 0, 1 - std::fabs(f), f > 0 ? f : 0}};
-  });
-}
-
-TapTable taps_of(SubPixel subpixel) {
-  if (subpixel == SubPixel::kLinear) return linear_taps();
-  return subpixel == SubPixel::kNone ? TapTable{} : gain_taps();
+  TapTable table;
+  for (int i = 0; i <= kUnit; ++i) {
+    const int steps = i - kUnit / 2;
+    table.at[i] = rounded_taps(gain_weights(static_cast<double>(steps) / kUnit));
+  }
+  return table;
 }
 
 }  // namespace larch::dsa

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "larch/core/host_device.h"
+#include "larch/data/vec.h"
 #include "larch/dsa/dsa_config.h"
 
 // Sampling between pixels by three taps per axis around the nearest pixel.
@@ -35,6 +36,18 @@ LARCH_HD int32_t units_of(int32_t q16) {
   return static_cast<int32_t>((static_cast<int64_t>(q16) * kUnit + (1 << (kVectorBits - 1))) >>
                               kVectorBits);
 }
+LARCH_HD Vec3i units_of(const Vec3i& q16) {
+  return {units_of(q16.x), units_of(q16.y), units_of(q16.z)};
+}
+
+/// Q16 pixels of a displacement in units of 1/kUnit pixel, rounded.
+LARCH_HD int32_t q16_of(int32_t units) {
+  const int64_t above = (int64_t{units} << kVectorBits) + kUnit / 2;
+  return static_cast<int32_t>(above >= 0 ? above / kUnit : -((kUnit - 1 - above) / kUnit));
+}
+LARCH_HD Vec3i q16_of(const Vec3i& units) {
+  return {q16_of(units.x), q16_of(units.y), q16_of(units.z)};
+}
 
 /// One filter pass: three samples by three weights, rounded to a sample.
 LARCH_HD uint16_t tap_sum(const Taps& taps, uint32_t before, uint32_t here, uint32_t after) {
@@ -55,15 +68,5 @@ struct ExactTaps {
 ExactTaps gain_weights(double f);
 /// The same as a table.
 TapTable gain_taps();
-
-/// Linear interpolation.
-TapTable linear_taps();
-
-/// Those of a search: gain_taps for kGain, the nearest pixel for kNone.
-TapTable taps_of(SubPixel subpixel);
-/// Whether samples of weight 0 need not count in it.
-inline bool skips_weightless(SubPixel subpixel) {
-  return subpixel == SubPixel::kLinear || subpixel == SubPixel::kNone;
-}
 
 }  // namespace larch::dsa

@@ -11,9 +11,8 @@ namespace larch::dsa::cpu {
 
 VolumeSamples::VolumeSamples(const MatchJob& job)
     : job_(job),
-      taps_(taps_of(job.config->subpixel)),
-      mask_{job.mask, job.grid->image, &taps_, job.config->border == Border::kClamp,
-            skips_weightless(job.config->subpixel)},
+      taps_(gain_taps()),
+      mask_{job.mask, job.grid->image, &taps_},
       block_(job.grid->block),
       padded_(whole_lanes(job.grid->block.x)),
       reach_(job.range + 1),
@@ -41,7 +40,7 @@ void VolumeSamples::move_to(int64_t frame, int32_t block) {
 
 void VolumeSamples::find_base(int64_t frame, int32_t block) {
   const FieldView view = base_places_.view(job_.base.vectors + frame * job_.base.grid->blocks(),
-                                           job_.config->border_field);
+                                           border_field_of(*job_.config, /*is_volume=*/true));
   const Vec3i centre = job_.grid->twice_centre(block);
   AxisWeights at[3];
   for (int axis = 0; axis < 3; ++axis) {
@@ -67,20 +66,15 @@ void VolumeSamples::copy_window() {
   const Vec3i& image = job_.grid->image;
   window_size_ = block_ + Vec3i{2 * reach_, 2 * reach_, 2 * reach_};
   window_.clear();
-  const bool clamps = mask_.clamps;
-  const auto place = [&](int32_t at, int32_t size) {
-    if (at >= 0 && at < size) return at;
-    return clamps ? std::clamp(at, 0, size - 1) : -1;
-  };
+  const auto is_inside = [](int32_t at, int32_t size) { return at >= 0 && at < size; };
   const Vec3i first = start_ + centre_ - Vec3i{reach_, reach_, reach_};
-  for (int32_t k = 0; k < window_size_.z; ++k) {
-    const int32_t z = place(first.z + k, image.z);
-    for (int32_t j = 0; j < window_size_.y; ++j) {
-      const int32_t y = place(first.y + j, image.y);
+  for (int32_t z = first.z; z < first.z + window_size_.z; ++z) {
+    for (int32_t y = first.y; y < first.y + window_size_.y; ++y) {
+      const bool has_row = is_inside(z, image.z) && is_inside(y, image.y);
       const int64_t row = (static_cast<int64_t>(z) * image.y + y) * image.x;
-      for (int32_t i = 0; i < window_size_.x; ++i) {
-        const int32_t x = place(first.x + i, image.x);
-        window_.push_back(x < 0 || y < 0 || z < 0 ? kNoSample : job_.mask_at_zero[row + x]);
+      for (int32_t x = first.x; x < first.x + window_size_.x; ++x) {
+        const bool has_sample = has_row && is_inside(x, image.x);
+        window_.push_back(has_sample ? job_.mask_at_zero[row + x] : kNoSample);
       }
     }
   }

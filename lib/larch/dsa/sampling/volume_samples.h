@@ -8,7 +8,7 @@
 #include "larch/dsa/field/field.h"
 #include "larch/dsa/match/match.h"
 #include "larch/dsa/sampling/block_samples.h"
-#include "larch/dsa/sampling/volume_sampling_math.h"
+#include "larch/dsa/sampling/volume_sampling.h"
 
 namespace larch::dsa::cpu {
 

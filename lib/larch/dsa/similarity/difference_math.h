@@ -28,13 +28,14 @@ LARCH_HD int32_t bin_number(int32_t difference, int32_t mu, int32_t shift) {
 LARCH_HD bool is_overflow(int32_t number) {
   return number < -kBins / 2 || number >= kBins / 2;
 }
-/// Index of the bin, or -1 if the pixel is not counted.
-LARCH_HD int32_t bin_index(int32_t number, Overflow overflow) {
+/// Index of the bin: differences beyond the bins wrap around, and are spread as thinly as they are.
+LARCH_HD int32_t bin_index(int32_t number) {
+  return (number + kBins / 2) & (kBins - 1);
+}
+/// The same where they count in the outermost bins, which then attract: the literal method's.
+LARCH_HD int32_t clamped_bin(int32_t number) {
   const int32_t index = number + kBins / 2;
-  if (overflow == Overflow::kWrap) return index & (kBins - 1);
-  if (index >= 0 && index < kBins) return index;
-  if (overflow == Overflow::kDiscard) return -1;
-  return index < 0 ? 0 : kBins - 1;
+  return index < 0 ? 0 : index >= kBins ? kBins - 1 : index;
 }
 
 /// The constant of a block's differences, rounded to a multiple of the bin width.

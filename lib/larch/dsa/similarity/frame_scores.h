@@ -40,14 +40,13 @@ LARCH_HD uint16_t shrunk_sample(const uint16_t* frame, int32_t width, int32_t x,
 
 /// EHD of whole frames at displacements, with bins that wrap. Pointers are of one device.
 struct FrameScoresJob {
+  bool literal = false;                    ///< `mask` is sampled as the literal method does
   const uint16_t* mask = nullptr;          ///< between pixels; as in MatchJob
   const uint16_t* mask_at_zero = nullptr;  ///< at whole pixels
   const uint16_t* contrast = nullptr;      ///< frame after frame, by filter_at_zero
   Vec3i size{};
   int64_t frames = 0;
-  int32_t row_step = 1;  ///< rows 0, row_step, 2 row_step... are compared
-  SubPixel subpixel = SubPixel::kGain;
-  Border border = Border::kValid;
+  int32_t row_step = 1;                  ///< rows 0, row_step, 2 row_step... are compared
   const int32_t* bin_shift = nullptr;    ///< per frame
   const Vec3i* displacements = nullptr;  ///< by frame and candidate, units of 1/kUnit pixel
   int32_t candidates = 0;                ///< per frame

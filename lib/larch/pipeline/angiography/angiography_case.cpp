@@ -8,6 +8,7 @@
 
 #include "larch/config/config.h"
 #include "larch/core/error.h"
+#include "larch/dsa/sequence.h"
 #include "larch/files/file.h"
 #include "larch/io/sequence/sequence_writer.h"
 #include "larch/pipeline/angiography/input/mask_plan.h"
@@ -38,14 +39,9 @@ void check_volume_options(const AngiographyOptions& o) {
   }
 }
 
-AngiographyOptions searched(AngiographyOptions o) {
-  o.config = dsa::searched_config(o.config, static_cast<bool>(o.mask_volume));
-  return o;
-}
-
 /// The options of a case: what its row of a list says stands for the flags.
 AngiographyOptions options_of_case(const cases::CaseJob& c, const AngiographyOptions& given) {
-  AngiographyOptions o = searched(given);
+  AngiographyOptions o = given;
   const auto take = [&](const char* column, std::string& to) {
     const auto cell = c.row.further.find(column);
     if (cell != c.row.further.end() && !cell->second.empty() && cell->second != "n/a") {
@@ -63,6 +59,10 @@ AngiographyOptions options_of_case(const cases::CaseJob& c, const AngiographyOpt
 Grid AngiographyOptions::field_grid(const Grid& grid) const {
   if (field_units == FieldUnits::kMm) return grid;
   return {.size = grid.size};
+}
+
+std::string subtracted_on_cpu_alone(const AngiographyOptions& o) {
+  return dsa::runs_on_cpu_alone(o.config, static_cast<bool>(o.mask_volume));
 }
 
 void check_angiography(const AngiographyOptions& o, const GivenFlags&) {

@@ -128,6 +128,9 @@ struct AngiographyOptions {
 /// The columns of a list that stand for flags of their cases: mask_frames, frames and roi.
 std::vector<CaseColumn> angiography_columns();
 
+/// What of a run has no code for a card; empty: nothing.
+std::string subtracted_on_cpu_alone(const AngiographyOptions& o);
+
 /// Throws UsageError for settings that contradict each other, whatever the image.
 void check_angiography(const AngiographyOptions& o, const GivenFlags& given);
 /// Throws UsageError for endings of files that cannot hold what they are for, and for cells of a
@@ -142,7 +145,7 @@ Outputs subtract_case(const cases::CaseJob& c, const AngiographyOptions& o, cons
 cases::CaseLook look_at_angiography(const cases::CaseJob& c, const AngiographyOptions& o,
                                     const cases::Nothing&);
 
-// The two kinds of cases; `o.config` is a searched_config.
+// The two kinds of cases.
 
 /// Reads a sequence, registers its mask to every contrast frame and writes what is asked for, in
 /// batches: while one is computed the next is read and uploaded, and the one before downloaded,

@@ -337,7 +337,7 @@ class SequenceRun {
     BatchData& data = *data_[i];
     if (data.scored_mask) {
       basis_ =
-          dsa::make_score_basis(std::move(*data.scored_mask), options_.config, context_,
+          dsa::make_score_basis(std::move(*data.scored_mask), context_,
                                 options_.scores ? dsa::ScoreKind::kAll : dsa::ScoreKind::kSpread);
     }
     auto scores = dsa::score_frames(basis_, data.stored, result_, options_.config, context_);

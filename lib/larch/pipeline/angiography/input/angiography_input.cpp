@@ -214,7 +214,7 @@ size_t frame_before_onset(const std::vector<int>& wanted, OpenAngiogram& open,
   std::vector<dsa::Extremes> extremes;
   dsa::DsaConfig config;  // large blocks suffice
   config.passes = "64/64";
-  config.dense_field = dsa::DenseField::kBilinear;
+  config.allows_spline = false;
   std::optional<size_t> onset;
   for (size_t first = 1; first < wanted.size() && !onset; first += kOnsetBatch) {
     context.throw_if_stopped("stopped while the mask was looked for");

@@ -7,17 +7,13 @@
 namespace larch::dsa {
 
 /// mask_sample in a volume: filtered along x, y and z, in this order.
-LARCH_HD uint16_t volume_sample(const MaskView& mask, const Vec3i& units) {
+inline uint16_t volume_sample(const MaskView& mask, const Vec3i& units) {
   const Step sz = split_step(units.z);
   const Taps& tz = mask.taps->at[sz.fraction + kUnit / 2];
   uint32_t planes[3] = {};
   for (int k = 0; k < 3; ++k) {
-    if (mask.skips_weightless && tz.w[k] == 0) continue;
-    int32_t z = sz.pixel + k - 1;
-    if (z < 0 || z >= mask.size.z) {
-      if (!mask.clamps) return kNoSample;
-      z = z < 0 ? 0 : mask.size.z - 1;
-    }
+    const int32_t z = sz.pixel + k - 1;
+    if (z < 0 || z >= mask.size.z) return kNoSample;
     MaskView plane = mask;
     plane.samples += static_cast<int64_t>(z) * mask.size.x * mask.size.y;
     planes[k] = mask_sample(plane, units.x, units.y);

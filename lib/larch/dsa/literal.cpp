@@ -1,17 +1,98 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/dsa/field/consistency.h"
+#include "larch/dsa/literal.h"
 
+#include <algorithm>
 #include <vector>
 
+#include "larch/core/dispatch.h"
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/dsa/field/field_math.h"
-#include "larch/dsa/similarity/difference_math.h"
+#include "larch/dsa/literal_math.h"
+#include "larch/dsa/similarity/entropy.h"
 
-// All comparisons are of whole numbers and exact.
+// Written to be read beside the patent, and what faster searches are compared with in tests. All
+// comparisons are of whole numbers and exact.
 namespace larch::dsa {
 namespace {
+
+constexpr Dispatch<void(const MatchJob&, const Context&)> kMatchLiterally{
+    "dsa::match_literally", cpu::match_literally, LARCH_CUDA_FN(cuda::match_literally)};
+
+/// One block of a frame, as match_literally asks for it.
+class LiteralBlock {
+ public:
+  LiteralBlock(const MatchJob& job, const uint64_t* terms, int64_t frame, int32_t block)
+      : job_(job),
+        terms_(terms),
+        shift_(job.bin_shift[frame]),
+        size_(job.grid->image),
+        start_(job.grid->start(block)) {
+    contrast_ = job.contrast + frame * static_cast<int64_t>(size_.x) * size_.y * size_.z;
+  }
+
+  uint32_t count_contrast() const {
+    uint32_t count = 0;
+    for_pixels([&](const Vec3i&, uint16_t) { ++count; });
+    return count;
+  }
+
+  int32_t median_at(const Vec3i& units) const {
+    std::vector<int32_t> differences;
+    for_differences(units, [&](int32_t difference) { differences.push_back(difference); });
+    return lower_median(differences);
+  }
+
+  /// Ibid., 0057 to 0061: the histogram of differences, and its energy or entropy.
+  Score score_at(const Vec3i& units, int32_t mu) const {
+    std::vector<uint32_t> histogram(kBins, 0);
+    Score score;
+    for_differences(units, [&](int32_t difference) {
+      ++histogram[static_cast<size_t>(clamped_bin(bin_number(difference, mu, shift_)))];
+      ++score.count;
+    });
+    for (const uint32_t h : histogram) score.sum += terms_ ? terms_[h] : uint64_t{h} * h;
+    return score;
+  }
+
+  uint32_t beyond_at(const Vec3i& units, int32_t mu) const {
+    uint32_t beyond = 0;
+    for_differences(units, [&](int32_t difference) {
+      beyond += is_overflow(bin_number(difference, mu, shift_)) ? 1 : 0;
+    });
+    return beyond;
+  }
+
+ private:
+  /// Calls body(place, contrast) for the contrast pixels that count.
+  template <class Body>
+  void for_pixels(const Body& body) const {
+    const Vec3i end = start_ + job_.grid->block;
+    for (int32_t z = start_.z; z < end.z; ++z) {
+      for (int32_t y = start_.y; y < end.y; ++y) {
+        const uint16_t* row = contrast_ + (static_cast<int64_t>(z) * size_.y + y) * size_.x;
+        for (int32_t x = start_.x; x < end.x; ++x) {
+          if (row[x] != kNoSample) body(Vec3i{x, y, z}, row[x]);
+        }
+      }
+    }
+  }
+  /// Calls body(difference) where contrast and displaced mask count.
+  template <class Body>
+  void for_differences(const Vec3i& units, const Body& body) const {
+    for_pixels([&](const Vec3i& at, uint16_t contrast) {
+      const uint16_t mask = literal_sample(job_.mask, size_, at * kUnit + units);
+      if (mask != kNoSample) body(int32_t{contrast} - int32_t{mask});
+    });
+  }
+
+  const MatchJob& job_;
+  const uint64_t* terms_;  // null: EHD
+  const int32_t shift_;
+  const Vec3i size_, start_;
+  const uint16_t* contrast_ = nullptr;
+};
 
 /// Vectors shorter than half a pixel have no direction, and count as half a pixel long.
 constexpr int64_t kShortVector = int64_t{1} << (kVectorBits - 1);
@@ -110,6 +191,28 @@ void replace_in_frame(const BlockGrid& grid, std::span<BlockMatch> frame) {
 }
 
 }  // namespace
+
+void cpu::match_literally(const MatchJob& job, const Context& context) {
+  std::vector<uint64_t> terms;
+  if (job.config->metric == Metric::kEntropy) terms = entropy_terms(kMostBlockPixels);
+  const BlockGrid& grid = *job.grid;
+  const int64_t blocks = grid.blocks();
+  const int64_t pixels = static_cast<int64_t>(grid.block.x) * grid.block.y * grid.block.z;
+  parallel_for(context.threads, job.frames * blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t frame = i / blocks;
+      const uint64_t* sums = terms.empty() ? nullptr : terms.data();
+      const LiteralBlock block(job, sums, frame, static_cast<int32_t>(i % blocks));
+      job.out[i] = dsa::match_literally(block, pixels, job.centre ? job.centre[frame] : Vec3i{},
+                                        grid.image.z > 1 ? 3 : 2, job.range, job.bin_shift[frame],
+                                        Ranking{job.config->metric, sums});
+    }
+  });
+}
+
+void match_literally(const MatchJob& job, const Context& context) {
+  kMatchLiterally(context.device, job, context);
+}
 
 void replace_inconsistent(const BlockGrid& grid, std::span<BlockMatch> matches,
                           const Context& context) {

@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <span>
+
+#include "cuda/core/check.cuh"
+#include "cuda/dsa/histogram.cuh"
+#include "larch/core/buffer.h"
+#include "larch/dsa/literal.h"
+#include "larch/dsa/literal_math.h"
+#include "larch/dsa/similarity/entropy.h"
+
+// The literal method on a card, as plainly as on the CPU: the patent's parallel processors are the
+// blocks of threads, each of which owns a block of a picture.
+namespace larch::dsa::cuda {
+namespace {
+
+/// What the blocks of a launch share; pointers are of the device.
+struct LiteralArguments {
+  const uint16_t* mask = nullptr;
+  const uint16_t* contrast = nullptr;
+  Vec3i image{}, block{};
+  int32_t blocks = 0, blocks_x = 0;
+  const int32_t* starts_x = nullptr;
+  const int32_t* starts_y = nullptr;
+  const int32_t* bin_shift = nullptr;
+  const Vec3i* centre = nullptr;
+  BlockMatch* out = nullptr;
+  int32_t range = 10;
+  Ranking ranking{};
+};
+
+/// A block as match_literally asks for it; all threads call its functions together and get the same
+/// answers. The first two histograms of shared memory are empty before and after.
+class LiteralBlock {
+ public:
+  __device__ LiteralBlock(const LiteralArguments& a, int32_t frame, int32_t block, uint64_t& shared)
+      : a_(a),
+        contrast_(a.contrast + static_cast<int64_t>(frame) * a.image.x * a.image.y),
+        x_(a.starts_x[block % a.blocks_x]),
+        y_(a.starts_y[block / a.blocks_x]),
+        shift_(a.bin_shift[frame]),
+        shared_(shared) {}
+
+  __device__ uint32_t count_contrast() const {
+    uint32_t own = 0;
+    for_pixels([&](int32_t, int32_t, uint16_t) { ++own; });
+    return static_cast<uint32_t>(sum_of_all(own));
+  }
+
+  /// By the upper bits of differences first.
+  __device__ int32_t median_at(const Vec3i& units) const {
+    uint32_t own = 0;
+    for_samples(units, [&](int32_t contrast, int32_t mask) {
+      CountUpperBits{0}.one(contrast, mask);
+      ++own;
+    });
+    const auto count = static_cast<uint32_t>(sum_of_all(own));
+    if (count == 0) return 0;
+    const uint32_t rank = (count - 1) / 2;
+    const Rank upper = find_rank(shared_words, rank);
+    for_samples(units, [&](int32_t contrast, int32_t mask) {
+      CountLowerBits{kBins, upper.bin}.one(contrast, mask);
+    });
+    __syncthreads();
+    const Rank lower = find_rank(shared_words + kBins, rank - upper.below);
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < 2 * kBins; i += kThreads) shared_words[i] = 0;
+    __syncthreads();
+    return (upper.bin << CountUpperBits::kLowBits) + lower.bin - kNoSample;
+  }
+
+  __device__ Score score_at(const Vec3i& units, int32_t mu) const {
+    for_samples(units, [&](int32_t contrast, int32_t mask) {
+      count_in(0, clamped_bin(bin_number(contrast - mask, mu, shift_)));
+    });
+    __syncthreads();
+    static_assert(kThreads == kBins / 4);
+    auto* entries = reinterpret_cast<uint4*>(shared_words) + threadIdx.x;
+    uint64_t sum = 0;
+    uint32_t count = 0;
+    add_terms(*entries, a_.ranking, sum, count);
+    *entries = make_uint4(0, 0, 0, 0);
+    Score score;
+    score.sum = sum_of_all(sum);
+    score.count = static_cast<uint32_t>(sum_of_all(count));
+    return score;
+  }
+
+  __device__ uint32_t beyond_at(const Vec3i& units, int32_t mu) const {
+    uint32_t own = 0;
+    for_samples(units, [&](int32_t contrast, int32_t mask) {
+      own += is_overflow(bin_number(contrast - mask, mu, shift_));
+    });
+    return static_cast<uint32_t>(sum_of_all(own));
+  }
+
+ private:
+  /// Calls body(x, y, contrast) for this thread's contrast pixels that count.
+  template <class Body>
+  __device__ void for_pixels(const Body& body) const {
+    const int32_t pixels = a_.block.x * a_.block.y;
+    for (int32_t i = static_cast<int32_t>(threadIdx.x); i < pixels; i += kThreads) {
+      const int32_t x = x_ + i % a_.block.x, y = y_ + i / a_.block.x;
+      const uint16_t contrast = contrast_[static_cast<int64_t>(y) * a_.image.x + x];
+      if (contrast != kNoSample) body(x, y, contrast);
+    }
+  }
+  /// Calls body(contrast, mask) for those whose displaced mask counts.
+  template <class Body>
+  __device__ void for_samples(const Vec3i& units, const Body& body) const {
+    for_pixels([&](int32_t x, int32_t y, uint16_t contrast) {
+      const uint16_t mask = literal_sample(a_.mask, a_.image, Vec3i{x, y, 0} * kUnit + units);
+      if (mask != kNoSample) body(contrast, mask);
+    });
+  }
+
+  /// The sum of what each thread has.
+  __device__ uint64_t sum_of_all(uint64_t own) const {
+    __syncthreads();
+    if (threadIdx.x == 0) shared_ = 0;
+    __syncthreads();
+    own = warp_sum(own);
+    if (threadIdx.x % 32 == 0) {
+      atomicAdd(reinterpret_cast<unsigned long long*>(&shared_),
+                static_cast<unsigned long long>(own));
+    }
+    __syncthreads();
+    return shared_;
+  }
+
+  const LiteralArguments& a_;
+  const uint16_t* contrast_;
+  const int32_t x_, y_, shift_;
+  uint64_t& shared_;
+};
+
+/// One block of threads for each block of each frame.
+__global__ void __launch_bounds__(kThreads)
+    literal_kernel(const __grid_constant__ LiteralArguments a) {
+  __shared__ uint64_t shared;
+  for (int i = static_cast<int>(threadIdx.x); i < 2 * kBins; i += kThreads) shared_words[i] = 0;
+  __syncthreads();
+  const auto blocks = static_cast<uint32_t>(a.blocks);
+  const auto frame = static_cast<int32_t>(blockIdx.x / blocks);
+  const LiteralBlock block(a, frame, static_cast<int32_t>(blockIdx.x % blocks), shared);
+  const BlockMatch match = dsa::match_literally(block, static_cast<int64_t>(a.block.x) * a.block.y,
+                                                a.centre == nullptr ? Vec3i{} : a.centre[frame], 2,
+                                                a.range, a.bin_shift[frame], a.ranking);
+  if (threadIdx.x == 0) a.out[blockIdx.x] = match;
+}
+
+}  // namespace
+
+void match_literally(const MatchJob& job, const Context& context) {
+  if (job.frames == 0) return;
+  const Device& device = context.device;
+  LARCH_CUDA_CHECK(cudaSetDevice(device.index));
+  const BlockGrid& grid = *job.grid;
+  const Buffer<int32_t> starts_x(device, std::span<const int32_t>(grid.starts[0]));
+  const Buffer<int32_t> starts_y(device, std::span<const int32_t>(grid.starts[1]));
+  Buffer<uint64_t> terms;
+  LiteralArguments a;
+  a.mask = job.mask;
+  a.contrast = job.contrast;
+  a.image = grid.image;
+  a.block = grid.block;
+  a.blocks = grid.blocks();
+  a.blocks_x = grid.count.x;
+  a.starts_x = starts_x.data();
+  a.starts_y = starts_y.data();
+  a.bin_shift = job.bin_shift;
+  a.centre = job.centre;
+  a.out = job.out;
+  a.range = job.range;
+  a.ranking.metric = job.config->metric;
+  if (job.config->metric == Metric::kEntropy) {
+    terms = Buffer<uint64_t>(device, std::span<const uint64_t>(entropy_terms(kMostBlockPixels)));
+    a.ranking.terms = terms.data();
+  }
+  literal_kernel<<<static_cast<uint32_t>(job.frames * a.blocks), kThreads,
+                   2 * kBins * sizeof(uint32_t), larch::cuda::stream_of(device)>>>(a);
+  larch::cuda::check_launch("dsa literal_kernel");
+}
+
+}  // namespace larch::dsa::cuda
