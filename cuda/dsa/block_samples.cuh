@@ -57,8 +57,8 @@ __device__ inline Vec3i base_at_centre_of(const MatchArguments& a, int32_t frame
 /// The words of shared memory where its parts begin, and the sizes of what lies there. The
 /// histograms come first.
 struct SharedPlan {
-  uint32_t contrast = 0, mask = 0, base = 0, scores = 0, similarities = 0, words = 0;
-  int32_t histograms = kWarps;
+  uint32_t contrast = 0, mask = 0, base = 0, scores = 0, similarities = 0;
+  int64_t words = 0;  ///< of all
   int32_t pairs = 0, lanes_log2 = 5;
   int32_t pair_words = 0, mask_words = 0;  ///< per row
   int32_t mask_height = 0;                 ///< rows that fit

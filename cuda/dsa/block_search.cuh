@@ -33,8 +33,12 @@ template <class Samples>
 class BlockSearch {
  public:
   __device__ BlockSearch(const MatchArguments& a, Samples& samples, uint64_t* scores,
-                         int64_t* similarities, Scratch& scratch)
-      : a_(a), samples_(samples), scratch_(scratch), scores_(scores), similarities_(similarities) {}
+                         const SharedPlan& plan, Scratch& scratch)
+      : a_(a),
+        samples_(samples),
+        scratch_(scratch),
+        scores_(scores),
+        similarities_(reinterpret_cast<int64_t*>(shared_words + plan.similarities)) {}
 
   /// False: its samples do not fit (see there), and nothing was written.
   __device__ bool search(int32_t frame, int32_t block) {

@@ -78,8 +78,9 @@ class FrameCounter {
 
   template <class Sink>
   __device__ void count_literally(const uint16_t* row, int32_t y, const Sink& sink) const {
+    const LiteralStep step = literal_step(units_);
     for (int32_t x = static_cast<int32_t>(threadIdx.x % 32); x < job_.size.x; x += 32) {
-      take(row[x], literal_sample(job_.mask, job_.size, Vec3i{x, y, 0} * kUnit + units_), sink);
+      take(row[x], literal_sample(job_.mask, job_.size, {x, y, 0}, step), sink);
     }
   }
 

@@ -108,8 +108,9 @@ class LiteralBlock {
   /// Calls body(contrast, mask) for those whose displaced mask counts.
   template <class Body>
   __device__ void for_samples(const Vec3i& units, const Body& body) const {
+    const LiteralStep step = literal_step(units);
     for_pixels([&](int32_t x, int32_t y, uint16_t contrast) {
-      const uint16_t mask = literal_sample(a_.mask, a_.image, Vec3i{x, y, 0} * kUnit + units);
+      const uint16_t mask = literal_sample(a_.mask, a_.image, {x, y, 0}, step);
       if (mask != kNoSample) body(contrast, mask);
     });
   }

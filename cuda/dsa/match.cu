@@ -15,15 +15,13 @@ namespace {
 
 constexpr int kResident = 3;  ///< blocks of threads that a multiprocessor is to hold
 
-__device__ void clear_all_histograms(const SharedPlan& plan) {
-  const int words = plan.histograms * kBins;
-  for (int i = static_cast<int>(threadIdx.x); i < words; i += kThreads) shared_words[i] = 0;
+__device__ void clear_all_histograms() {
+  for (int i = static_cast<int>(threadIdx.x); i < kWarps * kBins; i += kThreads) {
+    shared_words[i] = 0;
+  }
 }
 __device__ uint64_t* scores_of(const SharedPlan& plan) {
   return reinterpret_cast<uint64_t*>(shared_words + plan.scores);
-}
-__device__ int64_t* similarities_of(const SharedPlan& plan) {
-  return reinterpret_cast<int64_t*>(shared_words + plan.similarities);
 }
 
 constexpr int64_t kLatticeScores = kLatticeSide * kLatticeSide;
@@ -65,10 +63,10 @@ template <bool kUsual>
 __global__ void __launch_bounds__(kThreads, kResident)
     tile_kernel(const __grid_constant__ MatchArguments a, const __grid_constant__ SharedPlan plan) {
   __shared__ Scratch scratch;
-  clear_all_histograms(plan);
+  clear_all_histograms();
   using Samples = TileSamples<kUsual>;
   Samples samples(a, plan);
-  BlockSearch<Samples> search(a, samples, scores_of(plan), similarities_of(plan), scratch);
+  BlockSearch<Samples> search(a, samples, scores_of(plan), plan, scratch);
   const auto blocks = static_cast<uint32_t>(a.blocks);
   search.search(static_cast<int32_t>(blockIdx.x / blocks),
                 static_cast<int32_t>(blockIdx.x % blocks));
@@ -83,11 +81,11 @@ __global__ void __launch_bounds__(kThreads, kResident)
   __shared__ Scratch scratch;
   auto* scores =
       device_scores != nullptr ? device_scores + blockIdx.x * scores_each : scores_of(plan);
-  clear_all_histograms(plan);
+  clear_all_histograms();
   for (int64_t item = blockIdx.x; item < a.items; item += gridDim.x) {
     if (is_left != nullptr && is_left[item] == 0) continue;
     DirectSamples samples(a);
-    BlockSearch<DirectSamples> search(a, samples, scores, similarities_of(plan), scratch);
+    BlockSearch<DirectSamples> search(a, samples, scores, plan, scratch);
     search.search(static_cast<int32_t>(item / a.blocks), static_cast<int32_t>(item % a.blocks));
     __syncthreads();
   }
@@ -95,10 +93,10 @@ __global__ void __launch_bounds__(kThreads, kResident)
 
 /// The plan of tile_kernel, which may take more words than there are. `is_usual`: rows have the
 /// usual lengths, if they are not longer.
-SharedPlan tile_plan(const MatchArguments& a, bool* is_usual, int64_t* words) {
+SharedPlan tile_plan(const MatchArguments& a, bool* is_usual) {
   SharedPlan plan;
   Layout layout;
-  layout.add(int64_t{plan.histograms} * kBins);
+  layout.add(kWarps * kBins);
   plan.pairs = (a.block.x + 1) / 2;
   while (plan.lanes_log2 > 2 && (1 << (plan.lanes_log2 - 1)) >= plan.pairs) --plan.lanes_log2;
   const int32_t around = 2 * (a.range + kMargin);
@@ -114,8 +112,7 @@ SharedPlan tile_plan(const MatchArguments& a, bool* is_usual, int64_t* words) {
   // The walk over pairs of columns reads up to two words behind the last row.
   plan.mask = layout.add(int64_t{plan.mask_words} * plan.mask_height + 4);
   add_scores(a, true, layout, plan);
-  *words = layout.words();
-  plan.words = static_cast<uint32_t>(std::min<int64_t>(layout.words(), INT32_MAX));
+  plan.words = layout.words();
   return plan;
 }
 
@@ -125,9 +122,9 @@ constexpr int64_t kMostScoresOnChip = 4096;
 SharedPlan direct_plan(const MatchArguments& a, bool has_scores) {
   SharedPlan plan;
   Layout layout;
-  layout.add(int64_t{plan.histograms} * kBins);
+  layout.add(kWarps * kBins);
   add_scores(a, has_scores, layout, plan);
-  plan.words = static_cast<uint32_t>(layout.words());
+  plan.words = layout.words();
   return plan;
 }
 
@@ -161,10 +158,9 @@ void launch_direct(const MatchArguments& a, const uint8_t* is_left, const Device
 
 void launch(const MatchArguments& a, const Device& device) {
   bool is_usual = false;
-  int64_t words = 0;
-  const SharedPlan plan = tile_plan(a, &is_usual, &words);
+  const SharedPlan plan = tile_plan(a, &is_usual);
   const int most = larch::cuda::most_shared_bytes(device);
-  const bool fits = words * 4 + static_cast<int64_t>(sizeof(Scratch)) + 1024 <= most;
+  const bool fits = plan.words * 4 + static_cast<int64_t>(sizeof(Scratch)) + 1024 <= most;
   if (!fits) {
     launch_direct(a, nullptr, device);
   } else {
@@ -181,25 +177,24 @@ __global__ void __launch_bounds__(kThreads, kFieldResident)
                  uint8_t* is_left) {
   __shared__ Scratch scratch;
   FieldSamples samples(a, plan);
-  BlockSearch<FieldSamples> search(a, samples, scores_of(plan), similarities_of(plan), scratch);
+  BlockSearch<FieldSamples> search(a, samples, scores_of(plan), plan, scratch);
   const auto blocks = static_cast<uint32_t>(a.blocks);
   const bool is_done = search.search(static_cast<int32_t>(blockIdx.x / blocks),
                                      static_cast<int32_t>(blockIdx.x % blocks));
   if (threadIdx.x == 0) is_left[blockIdx.x] = is_done ? 0 : 1;
 }
 
-SharedPlan field_plan(const MatchArguments& a, int64_t* words) {
+SharedPlan field_plan(const MatchArguments& a) {
   const int64_t pixels = int64_t{a.block.x} * a.block.y;
   SharedPlan plan;
   Layout layout;
-  layout.add(int64_t{plan.histograms} * kBins);
+  layout.add(kWarps * kBins);
   plan.contrast = layout.add((pixels + 1) / 2);
   plan.base = layout.add(pixels);
   plan.mask = layout.add(int64_t{kFieldRow} * kFieldRows / 2);
   plan.taps = layout.add(kTapWords + 4);
   add_scores(a, true, layout, plan);
-  *words = layout.words();
-  plan.words = static_cast<uint32_t>(std::min<int64_t>(layout.words(), INT32_MAX));
+  plan.words = layout.words();
   return plan;
 }
 
@@ -209,17 +204,15 @@ bool can_match_over_field(const MatchArguments& a, const Device& device) {
       a.block.y > kFieldRows) {
     return false;
   }
-  int64_t words = 0;
-  field_plan(a, &words);
+  const SharedPlan plan = field_plan(a);
   const int most = larch::cuda::most_shared_bytes(device);
-  return words * 4 + static_cast<int64_t>(sizeof(Scratch)) + 1024 <= most;
+  return plan.words * 4 + static_cast<int64_t>(sizeof(Scratch)) + 1024 <= most;
 }
 
 /// Searches blocks over a base field. `is_left`: per block, 1 for those that are not searched,
 /// since the field varies too much below them for shared memory.
 void match_over_field(const MatchArguments& a, uint8_t* is_left, const Device& device) {
-  int64_t words = 0;
-  const SharedPlan plan = field_plan(a, &words);
+  const SharedPlan plan = field_plan(a);
   const auto kernel = field_kernel;
   allow_shared(kernel, plan);
   kernel<<<static_cast<uint32_t>(a.items), kThreads, plan.words * sizeof(uint32_t),

@@ -81,8 +81,9 @@ class LiteralBlock {
   /// Calls body(difference) where contrast and displaced mask count.
   template <class Body>
   void for_differences(const Vec3i& units, const Body& body) const {
+    const LiteralStep step = literal_step(units);
     for_pixels([&](const Vec3i& at, uint16_t contrast) {
-      const uint16_t mask = literal_sample(job_.mask, size_, at * kUnit + units);
+      const uint16_t mask = literal_sample(job_.mask, size_, at, step);
       if (mask != kNoSample) body(int32_t{contrast} - int32_t{mask});
     });
   }

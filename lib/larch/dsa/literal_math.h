@@ -11,42 +11,48 @@
 // What the literal method computes, pixel by pixel and block by block: US 2008/0037845.
 namespace larch::dsa {
 
-/// A place along an axis, the mask's pixels on both sides of it, and how much the second weighs.
-struct LiteralPlace {
-  int32_t first = 0, second = 0;
-  uint32_t weight = 0;  ///< Q12
+/// A displacement: whole pixels, rounded down, and how much the next one weighs along each axis.
+struct LiteralStep {
+  Vec3i pixel{};
+  Vec3i weight{};  ///< Q12
 };
-/// `units`: of 1/kUnit pixel. Beyond the image lie pixels of its edge, as textures have them.
-LARCH_HD LiteralPlace literal_place(int32_t units, int32_t size) {
-  const int32_t pixel = units >= 0 ? units / kUnit : -((kUnit - 1 - units) / kUnit);
-  const int32_t fraction = units - pixel * kUnit, last = size - 1;
-  const auto inside = [&](int32_t v) { return v < 0 ? 0 : v > last ? last : v; };
-  // 4096 fraction / kUnit, rounded; it is never a half.
-  static_assert(kUnit == 320);
-  return {inside(pixel), inside(pixel + 1), static_cast<uint32_t>(fraction * 128 + 5) / 10};
+LARCH_HD LiteralStep literal_step(const Vec3i& units) {
+  LiteralStep step;
+  for (int axis = 0; axis < 3; ++axis) {
+    const int32_t u = units[axis];
+    step.pixel[axis] = u >= 0 ? u / kUnit : -((kUnit - 1 - u) / kUnit);
+    // 4096 of a fraction of kUnit, rounded; it is never a half.
+    static_assert(kUnit == 320);
+    step.weight[axis] = ((u - step.pixel[axis] * kUnit) * 128 + 5) / 10;
+  }
+  return step;
 }
 
 /// Linear between two samples, rounded; kNoSample where one that weighs is.
-LARCH_HD uint16_t literal_between(uint16_t first, uint16_t second, uint32_t weight) {
+LARCH_HD uint16_t literal_between(uint16_t first, uint16_t second, int32_t weight) {
   if (weight == 0) return first;
   if (first == kNoSample || second == kNoSample) return kNoSample;
   return static_cast<uint16_t>((first * (4096 - weight) + second * weight + 2048) >> 12);
 }
 
-/// The mask at a place in units of 1/kUnit pixel, between pixels along x, then y, then z.
-LARCH_HD uint16_t literal_sample(const uint16_t* mask, const Vec3i& size, const Vec3i& units) {
-  const LiteralPlace x = literal_place(units.x, size.x), y = literal_place(units.y, size.y);
-  const LiteralPlace z = literal_place(units.z, size.z);
+/// The mask a step away from a pixel, between pixels along x, then y, then z. Beyond the image lie
+/// pixels of its edge, as textures have them.
+LARCH_HD uint16_t literal_sample(const uint16_t* mask, const Vec3i& size, const Vec3i& from,
+                                 const LiteralStep& step) {
+  const Vec3i at = from + step.pixel;
+  const auto inside = [](int32_t v, int32_t end) { return v < 0 ? 0 : v >= end ? end - 1 : v; };
+  const int32_t x = inside(at.x, size.x), next_x = inside(at.x + 1, size.x);
   const auto row = [&](int32_t j, int32_t k) {
-    const uint16_t* at = mask + (static_cast<int64_t>(k) * size.y + j) * size.x;
-    return literal_between(at[x.first], at[x.second], x.weight);
+    const uint16_t* line = mask + (static_cast<int64_t>(k) * size.y + inside(j, size.y)) * size.x;
+    return literal_between(line[x], line[next_x], step.weight.x);
   };
   const auto plane = [&](int32_t k) {
-    const uint16_t first = row(y.first, k);
-    return y.weight == 0 ? first : literal_between(first, row(y.second, k), y.weight);
+    const uint16_t first = row(at.y, inside(k, size.z));
+    if (step.weight.y == 0) return first;
+    return literal_between(first, row(at.y + 1, inside(k, size.z)), step.weight.y);
   };
-  const uint16_t first = plane(z.first);
-  return z.weight == 0 ? first : literal_between(first, plane(z.second), z.weight);
+  const uint16_t first = plane(at.z);
+  return step.weight.z == 0 ? first : literal_between(first, plane(at.z + 1), step.weight.z);
 }
 
 /// Ibid., 0117: conjugate directions, once along each axis, at whole pixels and then at tenths.

@@ -38,9 +38,9 @@ class DisplacedRows {
 
   const uint16_t* at(const Vec3i& units, int32_t y) {
     if (job_.literal) {
+      const LiteralStep step = literal_step(units);
       for (int32_t x = 0; x < job_.size.x; ++x) {
-        out_[static_cast<size_t>(x)] =
-            literal_sample(job_.mask, job_.size, Vec3i{x, y, 0} * kUnit + units);
+        out_[static_cast<size_t>(x)] = literal_sample(job_.mask, job_.size, {x, y, 0}, step);
       }
       return out_.data();
     }
