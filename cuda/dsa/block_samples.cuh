@@ -38,9 +38,9 @@ struct MatchArguments {
 __device__ inline const Vec3i* base_of(const MatchArguments& a, int32_t frame) {
   return a.base + static_cast<int64_t>(frame) * a.image.x * a.image.y;
 }
-/// The base field, Q16, at the centre of the block whose first pixel is (x, y).
-__device__ inline Vec3i base_at_centre_of(const MatchArguments& a, int32_t frame, int32_t x,
-                                          int32_t y) {
+/// The base field, Q16, at the centre of a block.
+__device__ inline Vec3i base_at_centre_of(const MatchArguments& a, int32_t frame, int32_t block) {
+  const int32_t x = a.starts_x[block % a.blocks_x], y = a.starts_y[block / a.blocks_x];
   const int32_t left = x + (a.block.x - 1) / 2, right = x + a.block.x / 2;
   const int32_t top = y + (a.block.y - 1) / 2, bottom = y + a.block.y / 2;
   const Vec3i* upper = base_of(a, frame) + static_cast<int64_t>(top) * a.image.x;
@@ -266,9 +266,7 @@ class DirectSamples {
   __device__ explicit DirectSamples(const MatchArguments& a) : a_(a) {}
 
   __device__ Vec3i base_at_centre(int32_t frame, int32_t block) const {
-    if (a_.base == nullptr) return {};
-    return base_at_centre_of(a_, frame, a_.starts_x[block % a_.blocks_x],
-                             a_.starts_y[block / a_.blocks_x]);
+    return a_.base == nullptr ? Vec3i{} : base_at_centre_of(a_, frame, block);
   }
 
   __device__ uint32_t move_to(int32_t frame, int32_t block) {

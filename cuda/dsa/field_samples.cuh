@@ -32,8 +32,7 @@ class FieldSamples {
       : a_(a), plan_(plan), pixels_(a.block.x * a.block.y) {}
 
   __device__ Vec3i base_at_centre(int32_t frame, int32_t block) const {
-    return base_at_centre_of(a_, frame, a_.starts_x[block % a_.blocks_x],
-                             a_.starts_y[block / a_.blocks_x]);
+    return base_at_centre_of(a_, frame, block);
   }
 
   /// Reads the contrast block and finds the field below it; this thread's pixels that count.

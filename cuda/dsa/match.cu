@@ -213,10 +213,9 @@ bool can_match_over_field(const MatchArguments& a, const Device& device) {
 /// since the field varies too much below them for shared memory.
 void match_over_field(const MatchArguments& a, uint8_t* is_left, const Device& device) {
   const SharedPlan plan = field_plan(a);
-  const auto kernel = field_kernel;
-  allow_shared(kernel, plan);
-  kernel<<<static_cast<uint32_t>(a.items), kThreads, plan.words * sizeof(uint32_t),
-           larch::cuda::stream_of(device)>>>(a, plan, is_left);
+  allow_shared(field_kernel, plan);
+  field_kernel<<<static_cast<uint32_t>(a.items), kThreads, plan.words * sizeof(uint32_t),
+                 larch::cuda::stream_of(device)>>>(a, plan, is_left);
   larch::cuda::check_launch("dsa field_kernel");
 }
 

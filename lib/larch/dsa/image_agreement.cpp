@@ -149,7 +149,6 @@ ImageAgreement::ImageAgreement(const ScoreBasis& basis, std::span<const uint16_t
   const BlockGrid whole = make_block_grid(size, size, size);
   places_[0] = place_of(whole, BorderField::kClamp, {});
   places_[1] = place_of(whole, BorderField::kClamp, shifts);
-  const BorderField border = border_field_of(config, size.z > 1);
   if (takes_spline(config, size)) {
     Context host = context;
     host.device = Device::cpu();
@@ -159,7 +158,8 @@ ImageAgreement::ImageAgreement(const ScoreBasis& basis, std::span<const uint16_t
         place_of(pixel_grid(size), BorderField::kClamp, {at_pixels_.data(), at_pixels_.size()});
     return;
   }
-  places_[2] = place_of(correction_grid(config, size), border, vectors);
+  places_[2] =
+      place_of(correction_grid(config, size), border_field_of(config, size.z > 1), vectors);
 }
 
 void ImageAgreement::measure(size_t frame, FrameScores& out) const {
