@@ -88,11 +88,4 @@ std::string export_json(const pbt::Model& model) {
   return model_to_json(model).dump(1) + "\n";
 }
 
-pbt::Model import_json(const std::string& text) {
-  auto model = model_from_json<pbt::Model>(parse_json(text, "the exported model"));
-  pbt::check_model(model);
-  tree::run_self_tests(model, model.features.size());
-  return model;
-}
-
 }  // namespace larch::models

@@ -40,8 +40,6 @@ pbt::PartialModel read_partial(const std::string& path, const std::string& finge
 
 /// A model as JSON text without loss: integers, and doubles as hexadecimal floating-point strings.
 std::string export_json(const pbt::Model& model);
-/// Reads what export_json wrote. Throws InputError.
-pbt::Model import_json(const std::string& text);
 
 /// A summary for people, lines under 100 columns: what the sections hold, lists as far as they can
 /// be read, features by family, and a table of the nodes with their probabilities.

@@ -66,7 +66,8 @@ toy::Forest forest_of(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("A kind of two trees in sections of their own comes back from its file and from JSON") {
+TEST_CASE(
+    "A kind of two trees in sections of their own comes back from its file, and is shown as JSON") {
   const std::string bytes = file_of(toy_forest());
   const Container container = decode_container(bytes);
   CHECK(container.kind == "toy-forest");
@@ -85,7 +86,6 @@ TEST_CASE("A kind of two trees in sections of their own comes back from its file
         R"({"format":"larch-toy-forest","version":2,"name":"heart",)"
         R"("trees/0":[{"side":"right","threshold_mm":"0x1.999999999999ap-4","features":[1,-2]},)"
         R"({"side":"left","threshold_mm":"0x1.8p+1","features":[]}],"trees/1":[]})");
-  CHECK(file_of(model_from_json<toy::Forest>(json)) == bytes);
 
   CHECK(description(toy_forest(), {}) ==
         "model            trees of splits, kind toy-forest 2, format 1.0\n"
@@ -133,28 +133,6 @@ TEST_CASE("A second kind is as protected as the first") {
     CHECK_THROWS_AS(forest_of(damaged), InputError);
     CHECK_THROWS_AS(forest_of(bytes.substr(0, i)), InputError);
   }
-}
-
-TEST_CASE("JSON with members or sections that are missing or not known is refused") {
-  const Json json = model_to_json(toy_forest());
-  const auto refused = [&](auto&& edit, const char* expected) {
-    Json damaged = json;
-    edit(damaged);
-    CHECK_THROWS_WITH(model_from_json<toy::Forest>(damaged), Catch::Contains(expected));
-  };
-  refused([](Json& j) { j["format"] = "larch-pbt"; }, "'format' is not larch-toy-forest");
-  refused([](Json& j) { j["format"] = 7; }, "'format' is not text");
-  refused([](Json& j) { j["version"] = 3; }, "another version");
-  refused([](Json& j) { j["more"] = 1; }, "section that this program does not know");
-  refused([](Json& j) { j.erase("name"); }, "'name' is missing");
-  refused([](Json& j) { j["trees/0"][1].erase("side"); }, "'trees/0/1/side' is missing");
-  refused([](Json& j) { j["trees/0"][1]["x"] = 1; }, "'trees/0/1' has a member");
-  refused([](Json& j) { j["trees/0"][1]["side"] = "up"; }, "unknown value 'up'");
-  refused([](Json& j) { j["trees/0"][1]["threshold_mm"] = "1"; }, "is not a number");
-  refused([](Json& j) { j["trees/0"][0]["features"][1] = 40000; },
-          "'trees/0/0/features/1' is not an integer in range");
-  refused([](Json& j) { j["trees/0"][0]["features"] = 1; }, "is not a list");
-  refused([](Json& j) { j = Json::array(); }, "not a JSON object");
 }
 
 TEST_CASE("Names in the description of a model command no terminal") {
