@@ -234,7 +234,7 @@ assert 'border_voxels' in text and 'null' not in text.split('training')[1][:2000
   has err.txt "77"
   expect 2 "$BIN/pbt-train" --list s/train.tsv --output x.hdn --model hdn --space.components red,green,blue
   expect 2 "$BIN/pbt-train" --list s/train.tsv --output x.hdn --model hdn --features.filters '[{"kind": "smooth"}]'
-  expect 2 detect --input s/images/case_004.png --output x.png --evaluate.walk stack
+  expect 2 detect --input s/images/case_004.png --output x.png --evaluate.hard
   expect 5 detect --input s/images/case_004.png --output x.png --memory 1M
   has err.txt "--memory"
   expect 3 "$BIN/hdn-detect" --model scene.forest --input s/images/case_004.png --output x.json

@@ -147,37 +147,16 @@ all_outputs() {
   done
 }
 
-@test "same bytes for each walk and for three tile shapes" {
-  all_outputs --evaluate.walk stack
-  same_as_reference
-  for tile in 32,8,8 1,1,1 5,7,3; do
-    all_outputs --evaluate.walk tile --evaluate.tile "$tile"
-    same_as_reference
-  done
-}
-
-@test "same bytes with early rejection, with either walk" {
-  # Long nodes, so that there is something to stop.
-  expect 0 "$BIN/pbt-train" --list train.tsv --output long.pbt --config tiny.json \
-    --tree.rounds 30 --tree.worst_error 0.5 --features.count 30
-  for e1 in 0 0.3; do
-    for walk in stack tile; do
-      for early in false true; do
-        expect 0 "$BIN/pbt-detect" -m long.pbt -i image_3.nii.gz --probability p.nii.gz --force \
-          --evaluate.walk $walk --evaluate.early_rejection=$early --evaluate.e1 $e1
-        if [ "$walk $early" = "stack false" ]; then cp p.nii.gz first.nii.gz; fi
-        cmp p.nii.gz first.nii.gz
-      done
-    done
-  done
-}
-
-@test "hard evaluation differs from soft, and is the same for each walk" {
-  all_outputs --evaluate.hard --evaluate.walk stack
+@test "hard evaluation differs from soft" {
+  all_outputs --evaluate.hard
   ! cmp -s p.nii.gz "$BATS_FILE_TMPDIR/ref_p.nii.gz"
-  cp p.nii.gz stack.nii.gz
-  all_outputs --evaluate.hard --evaluate.walk tile
-  cmp p.nii.gz stack.nii.gz
+}
+
+@test "how voxels are led through trees is no choice of users" {
+  for key in walk=tile tile=8,8,8 early_rejection=true; do
+    expect 2 on_case -o seg.nii.gz "--evaluate.$key"
+    has err.txt "--evaluate.${key%=*}"
+  done
 }
 
 @test "evaluate.e2 takes the place of the e2 of the model" {
@@ -323,8 +302,8 @@ nibabel.save(nibabel.Nifti1Image(numpy.zeros(image.shape, numpy.uint8), image.af
   has err.txt ".vtk"
   expect 2 on_case --qc qc.jpg
   has err.txt ".png"
-  expect 2 on_case -o seg.nii.gz --evaluate.wlak tile
-  has err.txt "did you mean '--evaluate.walk'?"
+  expect 2 on_case -o seg.nii.gz --evaluate.hrad
+  has err.txt "did you mean '--evaluate.hard'?"
   expect 2 on_case -o seg.nii.gz --probability seg.nii.gz
   expect 2 "$BIN/pbt-detect" --input image_3.nii.gz -o seg.nii.gz
   has err.txt "--model is missing"
@@ -354,12 +333,10 @@ nibabel.save(nibabel.Nifti1Image(numpy.zeros(image.shape, numpy.uint8), image.af
   absent seg.nii.gz seg.tsv seg.nii.gz.json
 }
 
-@test "2: neighbours and tile are refused by flags, files and the schema, with --dry-run as without" {
+@test "2: neighbours are refused by flags, files and the schema, with --dry-run as without" {
   for run in "" --dry-run; do
     expect 2 on_case -o seg.nii.gz --structure.graph_cut.neighbours 7 $run
     has err.txt "--structure.graph_cut.neighbours: 7 is not one of 6, 26"
-    expect 2 on_case -o seg.nii.gz --evaluate.tile 8,8 $run
-    has err.txt "expected 0 or 3 elements, found 2"
   done
   absent seg.nii.gz
   "$BIN/pbt-detect" --print-schema > schema.json
@@ -374,7 +351,7 @@ nibabel.save(nibabel.Nifti1Image(numpy.zeros(image.shape, numpy.uint8), image.af
   [ "$(cat seg.tsv)" = old ]
   expect 0 on_case -o seg.nii.gz --force
   cmp seg.nii.gz "$BATS_FILE_TMPDIR/ref.nii.gz"
-  expect 0 on_case -o seg.nii.gz --skip-existing --memory 1G --threads 1 --evaluate.walk stack --seed 5
+  expect 0 on_case -o seg.nii.gz --skip-existing --memory 1G --threads 1 --seed 5
   has err.txt "nothing to do"
   for other in "--structure.threshold 0.6" "--nan-value 3" "--roi label_3.nii.gz"; do
     expect 6 on_case -o seg.nii.gz --skip-existing $other

@@ -468,13 +468,11 @@ assert [o['Role'] for o in load('m.pbt.json')['Larch']['Outputs']] == ['output',
   has out.txt "3 probabilistic boosting trees"
   grep -Eq '^ *[0-9]+ +3 +0\.[0-9]+ +0 .* grown$' out.txt  # the root of the third tree
   python "assert load('r.json')['metrics']['trees'] == 3"
-  expect 0 "$BIN/pbt-detect" -m f.pbt -i image_0.nii.gz -o tile.nii.gz --probability a.nii.gz
-  expect 0 "$BIN/pbt-detect" -m f.pbt -i image_0.nii.gz -o stack.nii.gz --probability b.nii.gz \
-    --evaluate.walk stack
+  expect 0 "$BIN/pbt-detect" -m f.pbt -i image_0.nii.gz -o labels.nii.gz --probability a.nii.gz
   python "
 import nibabel, numpy
-a, b = (numpy.asarray(nibabel.load(n).dataobj) for n in ('a.nii.gz', 'b.nii.gz'))
-assert (a == b).all() and a.max() > 0.5 > a.min()
+a = numpy.asarray(nibabel.load('a.nii.gz').dataobj)
+assert a.max() > 0.5 > a.min()
 "
 }
 

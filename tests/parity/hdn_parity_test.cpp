@@ -90,8 +90,6 @@ constexpr Vec3i kSize{21, 16, 14};
 
 Launched launch(StageKind kind, const std::vector<Part>& parts, const Context& context) {
   const Device& device = context.device;
-  // Early rejection on the CPU does not change what the lanes of a GPU sum up.
-  const tree::EvaluationRule rule{-1, false, true};
   const auto voxels = fixtures::noise_volume(kSize, 8, 0, 1023);
   const auto pyramid =
       image::make_levels(voxels.view(), features::kSteerableLevels - 1, 0, context);
@@ -107,7 +105,7 @@ Launched launch(StageKind kind, const std::vector<Part>& parts, const Context& c
   Launched result;
   for (size_t i = 0; i < count; ++i) {
     const CaseSearch& search = parts[i].search;
-    detectors.push_back(make_resident(parts[i].detector, rule, device));
+    detectors.push_back(make_resident(parts[i].detector, {}, device));
     seeds.emplace_back(device, search.seeds);
     in.emplace_back(device, search.candidates);
     HostSegment host;

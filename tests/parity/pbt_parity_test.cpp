@@ -243,8 +243,7 @@ void check_evaluation(const pbt::Model& model, const Volume<int16_t>& v, const C
   CHECK(std::memcmp(p.data(), q.data(), static_cast<size_t>(p.voxels()) * sizeof(T)) == 0);
 }
 
-TEST_CASE("evaluation is the same bytes on both devices, for every walk and tile",
-          "[pbt::evaluate]") {
+TEST_CASE("evaluation is the same bytes on both devices, for every walk", "[pbt::evaluate]") {
   const Context gpu = cuda_context();
   const Volume<int16_t> v = fixtures::noise_volume(sized<Vec3i>({37, 21, 18}, {33, 9, 5}), 9);
   Volume<uint8_t> roi(v.grid());
@@ -254,22 +253,15 @@ TEST_CASE("evaluation is the same bytes on both devices, for every walk and tile
     spec.depth = seed == 3 ? 9 : 5;
     spec.weaks = sized(20, 5);
     const pbt::Model model = fixtures::random_model(seed, spec);
-    for (const auto& tile : {std::vector<int>{8, 8, 8}, {32, 8, 8}, {64, 4, 8}, {5, 3, 1}}) {
-      pbt::EvaluateConfig config;
-      config.tile = tile;
-      config.early_rejection = seed == 2;
-      check_evaluation<float>(model, v, gpu, config, nullptr);
-      config.hard = true;
-      check_evaluation<float>(model, v, gpu, config, &roi);
-    }
     for (const pbt::Walk walk :
          {pbt::Walk::kAuto, pbt::Walk::kTile, pbt::Walk::kStack, pbt::Walk::kQueue}) {
       pbt::EvaluateConfig config;
       config.walk = walk;
-      config.early_rejection = seed == 2;
       check_evaluation<float>(model, v, gpu, config, nullptr);
       check_evaluation<uint16_t>(model, v, gpu, config, &roi);
       check_evaluation<uint8_t>(model, v, gpu, config, nullptr);
+      config.hard = true;
+      check_evaluation<float>(model, v, gpu, config, &roi);
     }
   }
 }
@@ -282,28 +274,22 @@ TEST_CASE("copies of tiles in shared memory, and taps that reach too far for one
   for (const int window : {3, 9, 17, 25, 41}) {
     if (test::small_tests() && window == 17) continue;
     fixtures::RandomTree spec;
-    spec.depth = window == 9 ? 8 : 6;  // 8: bricks in place of levels
+    spec.depth = window == 9 ? 8 : 6;  // 8: queues in place of tiles
     spec.weaks = sized(30, 10);
     spec.window = window;
     spec.channels = {{image::ChannelKind::kIntensity, 0}};
     if (window == 3) spec.channels.push_back({image::ChannelKind::kGradientMagnitude, 1});
     const pbt::Model model = fixtures::random_model(7 + static_cast<uint64_t>(window), spec);
-    for (const auto& tile : {std::vector<int>{16, 8, 8}, {32, 8, 8}, {64, 4, 8}, {5, 3, 1}}) {
+    const Volume<uint8_t> nowhere(v.grid(), 0);
+    for (const pbt::Walk walk : {pbt::Walk::kTile, pbt::Walk::kQueue}) {
       pbt::EvaluateConfig config;
-      config.tile = tile;
+      config.walk = walk;
       check_evaluation<uint16_t>(model, v, gpu, config, nullptr);
       check_evaluation<float>(model, v, gpu, config, &roi);
-      config.early_rejection = true;
+      check_evaluation<float>(model, v, gpu, config, &nowhere);
       config.hard = true;
       check_evaluation<float>(model, v, gpu, config, nullptr);
     }
-    pbt::EvaluateConfig config;
-    config.walk = pbt::Walk::kQueue;
-    check_evaluation<float>(model, v, gpu, config, &roi);
-    const Volume<uint8_t> nowhere(v.grid(), 0);
-    check_evaluation<float>(model, v, gpu, config, &nowhere);
-    config.walk = pbt::Walk::kTile;
-    check_evaluation<float>(model, v, gpu, config, &nowhere);
   }
 }
 

@@ -47,7 +47,7 @@ void check_slabs(int level) {
   for (const Volume<uint8_t>* region : rois) {
     const auto whole = pbt::evaluate_volume<float>(model, voxels, {}, int64_t{1} << 40,
                                                    fixtures::context_of(4), region);
-    pbt::SlabProblem problem{voxels.size(), 4, region != nullptr, true, region != nullptr, 0};
+    pbt::SlabProblem problem{voxels.size(), 4, region != nullptr, true, 0};
     const int64_t least = least_memory(model, problem);
     std::set<int> counts;
     for (const int64_t more :

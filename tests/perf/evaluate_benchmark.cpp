@@ -92,23 +92,20 @@ void evaluate(benchmark::State& state, const Variant& variant, const Context& co
 }
 
 std::vector<Variant> variants(bool cuda) {
-  pbt::EvaluateConfig tile, stack, queue, hard, early;
+  pbt::EvaluateConfig tile, stack, queue, hard;
   tile.walk = pbt::Walk::kTile;
   stack.walk = pbt::Walk::kStack;
   queue.walk = pbt::Walk::kQueue;
   hard.hard = true;
-  early.early_rejection = true;
-  early.e1 = 0.01;
   const Vec3i seeds{140, 101, 144};
   std::vector<Variant> all{{"tile", reference_tree, seeds, tile, true},
                            {"tile/no_integral", reference_tree, seeds, tile},
                            {"stack/no_integral", reference_tree, seeds, stack},
                            {"hard", reference_tree, seeds, hard, true},
-                           {"early_rejection_e1_0.01", reference_tree, seeds, early, true},
                            {"two_levels", two_level_tree, seeds, tile, true}};
   if (!cuda) return all;
   all.push_back({"queue/no_integral", reference_tree, seeds, queue});
-  for (const auto& [name, config] : {std::pair{"tile", tile}, {"stack", stack}, {"queue", queue}}) {
+  for (const auto& [name, config] : {std::pair{"stack", stack}, {"queue", queue}}) {
     all.push_back({std::string("deep/") + name, deep_tree, seeds, config});
   }
   const Vec3i middle{256, 256, 256}, large{512, 512, 512};

@@ -87,7 +87,11 @@ std::vector<Candidate> top_candidates(const CandidatesJob& job, const Context& c
   const Device& device = context.device;
   const cudaStream_t stream = larch::cuda::stream_of(device);
   LARCH_CUDA_CHECK(cudaSetDevice(device.index));
-  check_selection(job.voxels, "pbt::top_candidates");
+  if (job.voxels >= kMostSelected) {
+    throw UsageError("pbt::top_candidates takes fewer than " + std::to_string(kMostSelected) +
+                     " voxels on a CUDA device with this CUDA toolkit, and these are " +
+                     std::to_string(job.voxels) + "; use the CPU");
+  }
   const NotBelow wanted{job.probability, last_key(job, device)};
   Buffer<uint32_t> voxels(device, static_cast<size_t>(job.count));
   Buffer<int64_t> found(device, 1);

@@ -11,15 +11,15 @@ namespace {
 class StreamWriter {
  public:
   StreamWriter(const CompiledTree& tree, std::span<const image::IntegralLayout> layouts,
-               const StagedTaps* staged)
-      : tree_(tree), layouts_(layouts), staged_(staged) {}
+               const Tiling* tiling)
+      : tree_(tree), layouts_(layouts), tiling_(tiling) {}
 
   void add(size_t w) {
     const tree::FlatWeak& weak = tree_.weaks[w];
     const int32_t channel = tree_.ranges[w].channel;
     std::vector<features::Tap> taps(tree_.taps_of(w).begin(), tree_.taps_of(w).end());
     const bool many = channel == features::kManyChannels;
-    const bool packed = staged_ != nullptr && channel == staged_->channel;
+    const bool packed = tiling_ != nullptr && channel == tiling_->channel;
     const int pure = packed ? pure_words_first(taps) : 0;
     const size_t in_word = many ? 1 : packed ? 4 : 2;
     while (taps.size() % in_word != 0) {
@@ -35,7 +35,7 @@ class StreamWriter {
                            static_cast<uint32_t>(vote.shift) << 16 |
                            static_cast<uint32_t>(pure) << 18});
     stream_.push_back({static_cast<uint32_t>(vote.mask), static_cast<uint32_t>(vote.mask >> 32),
-                       static_cast<uint32_t>(weak.alpha), static_cast<uint32_t>(weak.rest)});
+                       static_cast<uint32_t>(weak.alpha), 0});
     for (size_t k = 0; k < taps.size(); k += in_word) {
       if (k < in_word * static_cast<size_t>(pure)) {
         stream_.push_back({byte_offset(taps[k]), byte_offset(taps[k + 1]), byte_offset(taps[k + 2]),
@@ -78,8 +78,8 @@ class StreamWriter {
     return static_cast<int>(words);
   }
   uint32_t byte_offset(const features::Tap& tap) const {
-    const int element = tap.dx - staged_->lo.x + staged_->row * (tap.dy - staged_->lo.y) +
-                        staged_->plane * (tap.dz - staged_->lo.z);
+    const int element = tap.dx - tiling_->lo.x + tiling_->row * (tap.dy - tiling_->lo.y) +
+                        tiling_->plane * (tap.dz - tiling_->lo.z);
     return static_cast<uint32_t>(element) * static_cast<uint32_t>(sizeof(uint32_t));
   }
   uint32_t packed_tap(const features::Tap& tap) const {
@@ -89,57 +89,15 @@ class StreamWriter {
 
   const CompiledTree& tree_;
   std::span<const image::IntegralLayout> layouts_;
-  const StagedTaps* staged_;
+  const Tiling* tiling_;
   std::vector<uint4> stream_;
 };
 
 }  // namespace
 
-TapBox tap_box(const CompiledTree& tree, int channel) {
-  TapBox box;
-  for (size_t w = 0; w < tree.weaks.size(); ++w) {
-    if (tree.ranges[w].channel != channel) continue;
-    for (const features::Tap& tap : tree.taps_of(w)) {
-      box.lo = {std::min<int>(box.lo.x, tap.dx), std::min<int>(box.lo.y, tap.dy),
-                std::min<int>(box.lo.z, tap.dz)};
-      box.hi = {std::max<int>(box.hi.x, tap.dx), std::max<int>(box.hi.y, tap.dy),
-                std::max<int>(box.hi.z, tap.dz)};
-    }
-  }
-  return box;
-}
-
-bool has_many_channels(const CompiledTree& tree) {
-  return std::any_of(tree.ranges.begin(), tree.ranges.end(), [](const TapRange& range) {
-    return range.channel == features::kManyChannels;
-  });
-}
-
-int busiest_channel(const CompiledTree& tree, std::span<const image::IntegralLayout> layouts) {
-  std::vector<int> uses(layouts.size(), 0);
-  for (const TapRange& range : tree.ranges) {
-    if (range.channel == features::kManyChannels) continue;
-    const auto channel = static_cast<size_t>(range.channel);
-    if (layouts[channel].level == 0) ++uses[channel];
-  }
-  const auto most = std::max_element(uses.begin(), uses.end());
-  return most == uses.end() || *most == 0 ? -1 : static_cast<int>(most - uses.begin());
-}
-
-bool fits_packed(const CompiledTree& tree, int channel) {
-  constexpr int kLimit = 1 << (kWeightBits - 1);
-  for (size_t w = 0; w < tree.weaks.size(); ++w) {
-    if (tree.ranges[w].channel != channel) continue;
-    for (const features::Tap& tap : tree.taps_of(w)) {
-      if (tap.weight < -kLimit || tap.weight >= kLimit) return false;
-    }
-  }
-  return true;
-}
-
 PackedTree pack_tree(const CompiledTree& tree, std::span<const image::IntegralLayout> layouts,
-                     const StagedTaps* staged, const Device& device) {
-  StreamWriter writer(tree, layouts, staged);
+                     const Tiling* tiling, const Device& device) {
+  StreamWriter writer(tree, layouts, tiling);
   std::vector<tree::FlatNode> nodes = tree.nodes;
   for (tree::FlatNode& node : nodes) {
     const auto first = static_cast<size_t>(node.first);
@@ -155,7 +113,6 @@ PackedTree pack_tree(const CompiledTree& tree, std::span<const image::IntegralLa
   packed.view.stream = packed.stream.data();
   packed.view.logistic = packed.logistic.data();
   packed.view.thresholds = tree.thresholds;
-  packed.view.early_rejection = tree.early_rejection ? 1 : 0;
   packed.view.depth = tree.depth;
   return packed;
 }

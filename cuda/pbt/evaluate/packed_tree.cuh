@@ -16,7 +16,7 @@ constexpr int kManyInStream = 255;
 /// The compiled tree as a stream of 16-byte words, none for a tree of one leaf. A weak classifier
 /// is
 ///   {lo, multiplier, remainder, words | channel << 8 | shift << 16 | pure << 18}
-///   {mask, mask >> 32, alpha, rest}
+///   {mask, mask >> 32, alpha, 0}
 /// and then its taps: in pairs {offset, weight, offset, weight}, or, on the channel of which tiles
 /// are copied to shared memory, four to a word. Of those, the first `pure` words hold byte offsets
 /// of taps with weights +1, -1, +1, -1, which most taps of box features have and which need no
@@ -28,33 +28,26 @@ struct PackedTreeView {
   const uint4* stream = nullptr;
   const uint32_t* logistic = nullptr;
   tree::Thresholds thresholds;
-  int32_t early_rejection = 0;
   int32_t depth = 0;
 };
 
-/// Extent of the taps of a tree around a voxel, in elements along x, y and z.
-struct TapBox {
-  Vec3i lo{0, 0, 0}, hi{0, 0, 0};
-};
-/// Over all taps of features that read `channel` alone.
-TapBox tap_box(const CompiledTree& tree, int channel);
-
-/// Whether some feature reads several channels. Such trees are never led through copies of tiles.
-bool has_many_channels(const CompiledTree& tree);
-
-/// The channel of full resolution that most weak classifiers use, or -1.
-int busiest_channel(const CompiledTree& tree, std::span<const image::IntegralLayout> layouts);
-
 constexpr int kWeightBits = 10;  ///< of a packed tap; the other 22 are its byte offset
 
-/// A channel whose taps refer to a copy in shared memory, from the copy's first element on.
-struct StagedTaps {
-  int channel = -1;
+/// A tile and its copy of one channel in shared memory, to which the packed taps of that channel
+/// refer.
+struct Tiling {
+  Vec3i bricks{};          ///< of a tile, along x, y, z
+  Vec3i tiles{};           ///< of the image
+  Vec3i lo{};              ///< first element of the copy, relative to the tile's first voxel
+  Vec3i extent{};          ///< elements of the copy
   int row = 0, plane = 0;  ///< strides of the copy
-  Vec3i lo{};              ///< its first element, relative to a voxel's own
+  int channel = 0;         ///< that is copied
+  bool mixed = false;      ///< some weak classifiers use channels that are not copied
+
+  size_t copy_bytes() const {
+    return static_cast<size_t>(plane) * static_cast<size_t>(extent.z) * sizeof(uint32_t);
+  }
 };
-/// Whether weights and counts of the channel's taps fit the packed form.
-bool fits_packed(const CompiledTree& tree, int channel);
 
 /// The tree on the device, owning.
 struct PackedTree {
@@ -63,9 +56,10 @@ struct PackedTree {
   Buffer<uint32_t> logistic;
   PackedTreeView view;
 };
-/// `layouts`: that the offsets shall be for. With `staged`, the taps of that channel are packed.
+/// `layouts`: that the offsets shall be for. The taps of the channel that `tiling` copies are
+/// packed; it may be null.
 PackedTree pack_tree(const CompiledTree& tree, std::span<const image::IntegralLayout> layouts,
-                     const StagedTaps* staged, const Device& device);
+                     const Tiling* tiling, const Device& device);
 
 #ifdef __CUDACC__
 
@@ -75,7 +69,7 @@ struct WeakHeader {
   uint32_t multiplier, remainder;
   int words, channel, shift, pure;
   uint64_t mask;
-  int32_t alpha, rest;
+  int32_t alpha;
 
   __device__ WeakHeader(const uint4& a, const uint4& b) {
     lo = static_cast<int32_t>(a.x);
@@ -87,7 +81,6 @@ struct WeakHeader {
     pure = static_cast<int>(a.w >> 18);
     mask = static_cast<uint64_t>(b.y) << 32 | b.x;
     alpha = static_cast<int32_t>(b.z);
-    rest = static_cast<int32_t>(b.w);
   }
   /// Adds alpha to `votes` if fast_vote says +1, in eight instructions.
   __device__ void vote(int32_t value, int32_t& votes) const {

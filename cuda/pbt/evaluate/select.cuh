@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include <cub/device/device_select.cuh>
 #include <thrust/iterator/counting_iterator.h>
@@ -16,14 +15,6 @@ namespace larch::pbt::cuda {
 /// Selections are of fewer voxels than this: indices have 32 bits, and CUB counted with an int
 /// before CUDA 13, where larger numbers would have lost bits without a word.
 constexpr int64_t kMostSelected = CUB_VERSION >= 300000 ? int64_t{1} << 32 : int64_t{1} << 31;
-
-/// Throws UsageError that starts with `what` for more voxels.
-inline void check_selection(int64_t voxels, const std::string& what) {
-  if (voxels < kMostSelected) return;
-  throw UsageError(what + " takes fewer than " + std::to_string(kMostSelected) +
-                   " voxels on a CUDA device with this CUDA toolkit, and these are " +
-                   std::to_string(voxels) + "; use the tile walk, slabs (--memory) or the CPU");
-}
 
 /// Writes the indices i in [0, voxels) with `wanted(i)` to `list`, ascending, and their number to
 /// `found`, both on the device. `list` has room for all of them. The work is queued on return.

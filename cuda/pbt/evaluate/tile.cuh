@@ -5,40 +5,44 @@
 #include "cuda/core/async_copy.cuh"
 #include "cuda/pbt/evaluate/walk.cuh"
 
-// What the walks on tiles share: bricks of voxels, the copy of the integral volume in shared
-// memory, and the evaluation of a node on it.
+// The bricks of a tile, the copy of the integral volume in shared memory, and the evaluation of a
+// node on it.
 namespace larch::pbt::cuda {
 
 constexpr int kPasses = 16;
 constexpr int kMaxBricks = 12;  ///< bricks of a tile: a copy for more would not fit
 constexpr int kTogether = 4;    ///< voxels of a lane that are evaluated at a time
 
-/// Shape of a brick: a pass is a plane of 8 x 1 x 4 voxels (staged: in the copy, planes along z are
-/// 8 banks apart) or a row of 32 (direct, whole cache lines).
-template <bool kStaged>
+/// Voxels of a brick: a pass is a plane of 8 x 1 x 4, whose planes along z are 8 banks apart in the
+/// copy.
 struct Brick {
-  static constexpr int kX = kStaged ? 8 : 32;
-  static constexpr int kY = kStaged ? kPasses : 4;
-  static constexpr int kZ = kStaged ? 4 : kPasses / 4;
+  static constexpr int kX = 8, kY = kPasses, kZ = 4;
 };
 
-/// A lane's voxels: kPasses in each brick of the tile. Staged, they are those whose elements lie in
-/// the lane's bank of shared memory.
-template <bool kStaged>
+inline Vec3i voxels_of(const Tiling& t) {
+  return {t.bricks.x * Brick::kX, t.bricks.y * Brick::kY, t.bricks.z * Brick::kZ};
+}
+inline int brick_count(const Tiling& t) {
+  return t.bricks.x * t.bricks.y * t.bricks.z;
+}
+
+/// What a copy may take of the shared memory of a block.
+size_t most_copy_bytes(const Device& device);
+
+/// A lane's voxels: kPasses in each brick of the tile, those whose elements lie in the lane's bank
+/// of shared memory.
 struct Lane {
   const WalkArguments& a;
   const Tiling& tiling;
   Vec3i tile;  ///< first voxel in the image
-  int first;   ///< pass 0 of this view, counted over the tile's bricks
   int lane;
 
   __device__ Vec3i in_tile(int pass) const {
-    const int brick = (first + pass) / kPasses, p = (first + pass) % kPasses;
-    Vec3i at{brick % tiling.bricks.x * Brick<kStaged>::kX,
-             brick / tiling.bricks.x % tiling.bricks.y * Brick<kStaged>::kY,
-             brick / tiling.bricks.x / tiling.bricks.y * Brick<kStaged>::kZ};
-    if (!kStaged) return at + Vec3i{lane, p & 3, p >> 2};
-    at.y += p;
+    const int brick = pass / kPasses;
+    Vec3i at{brick % tiling.bricks.x * Brick::kX,
+             brick / tiling.bricks.x % tiling.bricks.y * Brick::kY,
+             brick / tiling.bricks.x / tiling.bricks.y * Brick::kZ};
+    at.y += pass % kPasses;
     // The bank of an element is x + row y + 8 z modulo 32 (plane strides are 8 banks apart).
     const int turned = (lane - at.x - tiling.row * at.y) & 31;
     return at + Vec3i{turned & 7, 0, turned >> 3};
@@ -118,16 +122,15 @@ __device__ inline void add_staged_taps(const uint4* taps, const uint4& first,
   }
 }
 
-/// The node test of boosting trees in a tile: StrongNode, which reads ahead in the stream and,
-/// where a channel is copied, reads the copy.
+/// The node test of boosting trees in a tile: StrongNode, which reads ahead in the stream, and the
+/// copy of its channel.
 struct TileStrongNode : StrongNode {
   /// H of a node at N voxels of each lane. `staged`: their addresses in the copy. kMixed: some weak
-  /// classifiers use channels that are not copied. kEarly: early rejection is wanted. kMany:
-  /// some features read several channels, which is never so where tiles are copied.
-  template <int N, bool kStaged, bool kMixed, bool kEarly, bool kMany>
+  /// classifiers use channels that are not copied.
+  template <int N, bool kMixed>
   static __device__ void ask(const PackedTreeView& tree, const tree::FlatNode& node,
-                             const Lane<kStaged>& lane, const uint32_t (&staged)[N],
-                             const int (&pass)[N], int32_t (&h)[N]) {
+                             const Lane& lane, const uint32_t (&staged)[N], const int (&pass)[N],
+                             int32_t (&h)[N]) {
     const uint4* at = tree.stream + node.first;
     int32_t votes[N] = {};
     // The header and the first taps of the next weak classifier are read while this one is at work.
@@ -139,14 +142,8 @@ struct TileStrongNode : StrongNode {
 #pragma unroll
       for (int k = 0; k < 3; ++k) next[k] = __ldg(following + k);
       uint32_t sum[N] = {};
-      if (kStaged && (!kMixed || weak.channel == lane.tiling.channel)) {
+      if (!kMixed || weak.channel == lane.tiling.channel) {
         add_staged_taps(at + 2, first, weak, staged, sum);
-      } else if (kMany && weak.channel == kManyInStream) {
-        const auto place = [&](int channel, int64_t(&base)[N]) {
-#pragma unroll
-          for (int j = 0; j < N; ++j) base[j] = lane.element(channel, pass[j]);
-        };
-        add_taps_of_many_channels<N, int64_t>(at + 2, weak.words, lane.a.integral, place, sum);
       } else {
         int64_t direct[N];
 #pragma unroll
@@ -156,10 +153,6 @@ struct TileStrongNode : StrongNode {
       at = following;
 #pragma unroll
       for (int j = 0; j < N; ++j) weak.vote(static_cast<int32_t>(sum[j]), votes[j]);
-      if (kEarly && tree.early_rejection != 0) {
-        const bool certain = all_certain(tree, node, weak.rest, votes);
-        if (__all_sync(0xffffffffu, certain)) return to_certain(tree, node, weak.rest, votes, h);
-      }
     }
 #pragma unroll
     for (int j = 0; j < N; ++j) h[j] = tree::strong_value(votes[j], node.alpha_sum);
@@ -194,33 +187,10 @@ __device__ inline void stage(const WalkArguments& a, const Tiling& t, const Vec3
 }
 
 /// First voxel of tile n.
-template <bool kStaged>
 __device__ inline Vec3i tile_corner(const Tiling& t, int64_t n) {
-  return {static_cast<int>(n % t.tiles.x) * t.bricks.x * Brick<kStaged>::kX,
-          static_cast<int>(n / t.tiles.x % t.tiles.y) * t.bricks.y * Brick<kStaged>::kY,
-          static_cast<int>(n / t.tiles.x / t.tiles.y) * t.bricks.z * Brick<kStaged>::kZ};
-}
-
-/// Most levels of inner nodes that walk_levels takes.
-constexpr int kMaxLevels = kTileLevels;
-
-/// The level-by-level walk on staged tiles, for trees of at most kMaxLevels levels.
-void walk_levels(const WalkArguments& arguments, const TilePlan& plan, const Device& device);
-
-/// Shared memory of walk_levels beside the copy.
-size_t level_state_bytes();
-
-/// Bytes that the tile kernels declare themselves, rounded up.
-constexpr int kStaticShared = 64;
-/// Shared memory that a block of them may ask for at its launch.
-int most_shared_memory(const Device& device);
-/// Lets a kernel ask for that much. The attribute belongs to the kernel and not to a launch: it is
-/// the same for all, so that threads which launch the kernel side by side do not lower it for each
-/// other.
-template <class Kernel>
-void allow_shared_memory(Kernel kernel, const Device& device) {
-  LARCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        most_shared_memory(device)));
+  return {static_cast<int>(n % t.tiles.x) * t.bricks.x * Brick::kX,
+          static_cast<int>(n / t.tiles.x % t.tiles.y) * t.bricks.y * Brick::kY,
+          static_cast<int>(n / t.tiles.x / t.tiles.y) * t.bricks.z * Brick::kZ};
 }
 
 }  // namespace larch::pbt::cuda

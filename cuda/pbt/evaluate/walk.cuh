@@ -37,9 +37,8 @@ struct WalkJob {
 // of a volume, its voxels one by one, the queues of a list), the node test (StrongNode and, in
 // tiles, TileStrongNode), and the leaf (tree::ProbabilityLeaf).
 
-/// tile: a warp leads a block of voxels through the tree together, left subtree first, and skips
-/// what none of them reaches; on a copy of the integral volume in shared memory if that fits, else
-/// directly.
+/// tile: a block leads a tile of voxels through the tree together, level by level, on a copy of the
+/// integral volume in shared memory. The queue walk takes the place of it where no copy fits.
 void tile_walk(const WalkJob& job, const WalkArguments& arguments);
 /// stack: one thread per voxel, with a stack of its own (Birkbeck, Sofka, Zhou 2011, figure 2).
 void stack_walk(const WalkJob& job, const WalkArguments& arguments);
@@ -47,7 +46,8 @@ void stack_walk(const WalkJob& job, const WalkArguments& arguments);
 void stack_walk_list(const WalkJob& job, const WalkArguments& arguments, const Vec3i* voxels,
                      int64_t count);
 /// queue: level by level, with the voxels at a node in one queue, so that all threads of a launch
-/// are at work however unbalanced the tree is.
+/// are at work however unbalanced the tree is. The stack walk takes the place of it for more voxels
+/// than can be selected.
 void queue_walk(const WalkJob& job, const WalkArguments& arguments);
 
 inline unsigned blocks_for(int64_t items, int64_t per_block) {
@@ -104,31 +104,6 @@ __device__ inline void add_taps(const uint4* taps, int words, const uint32_t* in
   if (k < words) add(__ldg(taps + k));
 }
 
-/// Early rejection: whether the outcome is certain at all N places after a weak classifier.
-/// `votes`: sums of the alphas of the votes +1 so far; `rest`: sum of the alphas to come.
-template <int N>
-__device__ inline bool all_certain(const PackedTreeView& tree, const tree::FlatNode& node,
-                                   int32_t rest, int32_t (&votes)[N]) {
-  // H so far, of the weak classifiers up to here, whose alphas add up to A - rest.
-  const int32_t so_far = node.alpha_sum - rest;
-  bool certain = true;
-#pragma unroll
-  for (int j = 0; j < N; ++j) {
-    certain = certain && is_certain(tree::strong_value(votes[j], so_far), rest, tree.thresholds);
-  }
-  return certain;
-}
-/// Values of H with the outcome that is certain.
-template <int N>
-__device__ inline void to_certain(const PackedTreeView& tree, const tree::FlatNode& node,
-                                  int32_t rest, const int32_t (&votes)[N], int32_t (&h)[N]) {
-#pragma unroll
-  for (int j = 0; j < N; ++j) {
-    h[j] =
-        certain_value(tree::strong_value(votes[j], node.alpha_sum - rest), rest, tree.thresholds);
-  }
-}
-
 /// Adds the taps of a weak classifier that reads several channels, at N places of each lane.
 template <int N, class Index, class Place>
 __device__ inline void add_taps_of_many_channels(const uint4* taps, int words,
@@ -148,10 +123,8 @@ __device__ inline void add_taps_of_many_channels(const uint4* taps, int words,
 /// The node test of boosting trees on the integral volume: a strong classifier and Algorithm 1.
 struct StrongNode {
   /// H of a node at N places of each lane. `place(channel, at)` finds the elements of a channel
-  /// when the weak classifiers turn to another one. kTogether: all lanes of the warp are at this
-  /// node, and leave it together when the outcome is certain for all. kMany: some features read
-  /// several channels.
-  template <int N, class Index, bool kTogether, bool kMany, class Place>
+  /// when the weak classifiers turn to another one. kMany: some features read several channels.
+  template <int N, class Index, bool kMany, class Place>
   static __device__ void ask(const PackedTreeView& tree, const tree::FlatNode& node,
                              const uint32_t* integral, const Place& place, int32_t (&h)[N]) {
     const uint4* at = tree.stream + node.first;
@@ -173,11 +146,6 @@ struct StrongNode {
       at += 2 + weak.words;
 #pragma unroll
       for (int j = 0; j < N; ++j) weak.vote(static_cast<int32_t>(sum[j]), votes[j]);
-      if (tree.early_rejection != 0) {
-        bool certain = all_certain(tree, node, weak.rest, votes);
-        if (kTogether) certain = __all_sync(0xffffffffu, certain);
-        if (certain) return to_certain(tree, node, weak.rest, votes, h);
-      }
     }
 #pragma unroll
     for (int j = 0; j < N; ++j) h[j] = tree::strong_value(votes[j], node.alpha_sum);

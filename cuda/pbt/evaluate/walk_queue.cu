@@ -77,7 +77,7 @@ __device__ void evaluate_node(const WalkArguments& a, const Level& level, const 
              static_cast<int>(voxel / a.size.x / a.size.y)};
   }
   const tree::FlatNode node = a.tree.nodes[queue.node];
-  NodeTest::template ask<N, int64_t, true, kMany>(
+  NodeTest::template ask<N, int64_t, kMany>(
       a.tree, node, a.integral,
       [&](int channel, int64_t(&base)[N]) {
 #pragma unroll
@@ -264,7 +264,7 @@ void queue_walk(const WalkJob& job, const WalkArguments& arguments) {
   const Device& device = job.device;
   const Vec3i& size = arguments.size;
   const int64_t voxels = static_cast<int64_t>(size.x) * size.y * size.z;
-  check_selection(voxels, "pbt::evaluate: the queue walk");
+  if (voxels >= kMostSelected) return stack_walk(job, arguments);
   int64_t count = voxels;
   Buffer<uint32_t> list;
   if (arguments.roi != nullptr) {

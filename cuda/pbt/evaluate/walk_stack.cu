@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(256)
   if (!visit.find(a, at, place)) return;
   const auto test = [&](const tree::FlatNode& node, uint32_t weight) {
     int32_t h[1];
-    NodeTest::template ask<1, int64_t, false, kMany>(
+    NodeTest::template ask<1, int64_t, kMany>(
         a.tree, node, a.integral,
         [&](int channel, int64_t(&base)[1]) { base[0] = a.layouts[channel].base(at); }, h);
     return NodeTest::split(a.tree, weight, h[0]);

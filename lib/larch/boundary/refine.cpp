@@ -92,8 +92,6 @@ MeshBuffers::MeshBuffers(const Device& device)
 
 ResidentModel make_resident(Model model, const Device& device) {
   ResidentModel resident;
-  tree::EvaluationRule rule;
-  rule.early_rejection = true;  // on the CPU, with the same result
   for (int l = 0; l < model.levels(); ++l) {
     const mesh::TemplateLevel& of = mesh::sphere_template().levels[static_cast<size_t>(l)];
     Stage& stage = model.stages[static_cast<size_t>(l)];
@@ -103,7 +101,7 @@ ResidentModel make_resident(Model model, const Device& device) {
     level.rings = there(of.rings, device);
     level.parents = there(parents, device);
     level.duals = there(shape::duals_of(model.shape, model.modes(), l), device);
-    level.trees = tree::make_resident(tree::flatten(stage.trees, rule), device);
+    level.trees = tree::make_resident(tree::flatten(stage.trees, {}), device);
     level.features = there(stage.features, device);
     stage.trees = {};
     stage.features.clear();

@@ -227,7 +227,7 @@ void add_files(const cases::CaseJob& c, const std::shared_ptr<const PoseJob>& jo
 hdn::ResidentModel load_network(const std::string& path, const PoseDetectConfig& config,
                                 const Device& device) {
   const PoseDetectConfig::Evaluate& e = config.evaluate;
-  const tree::EvaluationRule rule{e.e1 > 0 ? e.e1 : -1, e.hard, e.early_rejection};
+  const tree::EvaluationRule rule{e.e1 > 0 ? e.e1 : -1, e.hard};
   if (!device.is_cuda()) config::require_default(config, "", "--device cuda", {"gpu_share"});
   hdn::Model model = models::read_network(path);
   const bool is_forest = model.structures[0].detectors[0].is_forest();

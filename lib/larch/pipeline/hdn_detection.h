@@ -25,15 +25,11 @@ inline constexpr cases::Product kPoseProducts[] = {
 struct PoseDetectConfig {
   struct Evaluate {
     bool hard = false;
-    bool early_rejection = false;
     double e1 = 0;
 
     template <class F>
     void fields(F&& f) {
       f(Field{"hard", hard, "descend one child only: the plain boosting tree"},
-        Field{"early_rejection", early_rejection,
-              "on the CPU: stop inside a node when its outcome is certain; the result is the same"}
-            .no_effect_on_results(),
         Field{"e1", e1, "certainty beyond which one child gets the whole weight; 0: the model's", 0,
               0.5});
     }

@@ -371,7 +371,6 @@ Outputs detect_case(const cases::CaseJob& c, const DetectionRequest& request,
 
 cases::CaseLook look_at_detection(const cases::CaseJob& c, const DetectionRequest& request,
                                   const models::VoxelModel& model) {
-  pbt::check_config(request.config.evaluate);
   const Grid grid = probe_components(c.row, image_model(model).components, c.read);
   cases::CaseLook look = cases::look_of(grid);
   check_fits(c, request.config, grid);

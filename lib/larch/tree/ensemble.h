@@ -105,7 +105,6 @@ std::vector<uint32_t> node_probabilities(const Ensemble& trees);
 struct EvaluationRule {
   double e1 = -1;  ///< < 0: the ensemble's
   bool hard = false;
-  bool early_rejection = false;
   double e2 = -1;  ///< < 0: the ensemble's
 };
 Thresholds thresholds_of(const Ensemble& trees, const EvaluationRule& rule);

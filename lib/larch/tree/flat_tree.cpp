@@ -28,7 +28,6 @@ FlatTree flatten_tree(const Ensemble& trees, size_t which, std::span<const uint3
   FlatTree flat;
   flat.thresholds = thresholds_of(trees, rule);
   flat.logistic = trees.logistic;
-  flat.early_rejection = rule.early_rejection;
   const size_t root = trees.roots[which];
   flat.root_q = q[root];
   for (size_t i = root; i < trees.end_of_tree(which); ++i) {
@@ -57,7 +56,6 @@ TreeView FlatTree::view() const {
   v.logistic = logistic.data();
   v.thresholds = thresholds;
   v.root_q = root_q;
-  v.early_rejection = early_rejection ? 1 : 0;
   return v;
 }
 

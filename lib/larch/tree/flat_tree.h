@@ -19,7 +19,6 @@ struct FlatTree {
   Thresholds thresholds;
   uint32_t root_q = 0;  ///< Q30
   int depth = 0;        ///< of the deepest node
-  bool early_rejection = false;
 
   bool is_leaf() const { return nodes[0].n_weak == 0; }
   /// Pointers into this object.

@@ -41,7 +41,6 @@ struct TreeView {
   const uint32_t* logistic = nullptr;
   Thresholds thresholds;
   uint32_t root_q = 0;  ///< posterior of a tree whose root is a leaf, Q30
-  int32_t early_rejection = 0;
 };
 
 /// What of the weight of an item goes on to the inner children of a node, and what ends at its
@@ -74,8 +73,8 @@ struct OneLane {
 };
 
 /// The node test of boosting trees: a strong classifier and Algorithm 1 of Birkbeck, Sofka, Zhou
-/// 2011. `value(w)` gives the feature value of weak classifier w, an int32_t. Early rejection,
-/// which does not change the result, is for one lane.
+/// 2011. `value(w)` gives the feature value of weak classifier w, an int32_t. One lane stops
+/// when the outcome is certain, which does not change it.
 template <class Value, class Lanes>
 struct StrongTest {
   const TreeView& tree;
@@ -88,8 +87,7 @@ struct StrongTest {
       const FlatWeak& weak = tree.weaks[w];
       h += learning::weak_vote(weak.codes, weak.bins, weak.mask, value(w)) ? weak.alpha
                                                                            : -weak.alpha;
-      if (Lanes::kCount == 1 && tree.early_rejection != 0 &&
-          is_certain(h, weak.rest, tree.thresholds)) {
+      if (Lanes::kCount == 1 && is_certain(h, weak.rest, tree.thresholds)) {
         h = certain_value(h, weak.rest, tree.thresholds);
         break;
       }

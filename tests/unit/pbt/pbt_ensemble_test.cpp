@@ -67,8 +67,6 @@ TEST_CASE("An ensemble's posterior is the mean of its trees', for every walk and
   pbt::EvaluateConfig stack;
   stack.walk = pbt::Walk::kStack;
   pbt::EvaluateConfig tile;
-  tile.tile = {5, 3, 1};
-  tile.early_rejection = true;
   for (const pbt::EvaluateConfig& config : {stack, tile}) {
     const Volume<float> same = pbt::evaluate<float>(ensemble, set, v.grid(), config, context);
     CHECK(std::memcmp(same.data(), whole.data(), mean.size() * sizeof(float)) == 0);
@@ -85,7 +83,7 @@ TEST_CASE("An ensemble in slabs is the ensemble in one piece") {
   const Context context = fixtures::context_of(2);
   const auto whole =
       pbt::evaluate_volume<float>(ensemble, v, {}, int64_t{1} << 40, context, nullptr);
-  pbt::SlabProblem problem{v.size(), 4, false, true, false, int64_t{1} << 40};
+  pbt::SlabProblem problem{v.size(), 4, false, true, int64_t{1} << 40};
   const pbt::SlabPlan of_all = pbt::plan_slabs(ensemble, problem);
   pbt::Model one = ensemble;  // as large, but without sums of trees
   one.roots = {0};

@@ -80,7 +80,7 @@ TEST_CASE("queue walk: the plan of a soft tree of depth 8 at 256^3 counts what i
   // As a plan: less memory is kept to by shorter queues before the volume is cut.
   fixtures::RandomTree spec;
   const Model model = fixtures::random_model(3, spec);
-  SlabProblem problem{{256, 256, 256}, 4, false, true, true, int64_t{1} << 40};
+  SlabProblem problem{{256, 256, 256}, 4, false, true, int64_t{1} << 40};
   const SlabPlan large = plan_slabs(model, problem);
   CHECK(large.queue_items == kMostQueueItems);
   CHECK(large.bytes > queue_bytes(voxels, model.depth(), 1, kMostQueueItems));

@@ -30,7 +30,7 @@ bool same(const Volume<T>& a, const Volume<T>& b) {
 }
 
 SlabProblem problem_of(const Vec3i& size, int64_t memory, bool roi = false) {
-  return {size, 4, roi, false, false, memory};
+  return {size, 4, roi, false, memory};
 }
 
 bool fits(const Model& model, const SlabProblem& problem) {

@@ -41,10 +41,8 @@ TEST_CASE("the posterior of items agrees with the reference, by every rule") {
     const pbt::Model one = fixtures::random_model(seed);
     const pbt::Model three = fixtures::random_ensemble(seed, 3);
     for (const bool hard : {false, true}) {
-      for (const bool early : {false, true}) {
-        compare(one, one.features.size(), {-1, hard, early});
-        compare(three, three.features.size(), {0.05, hard, early, 0.02});
-      }
+      compare(one, one.features.size(), {-1, hard});
+      compare(three, three.features.size(), {0.05, hard, 0.02});
     }
   }
 }
@@ -55,7 +53,7 @@ TEST_CASE("e2 of a rule stands for that of the trees") {
     return cpu::posterior(flatten(model, rule), HashResponse{3, 15000}, 700,
                           fixtures::context_of());
   };
-  const std::vector<float> usual = posteriors({}), narrow = posteriors({-1, false, false, 0.01});
+  const std::vector<float> usual = posteriors({}), narrow = posteriors({-1, false, 0.01});
   CHECK(usual != narrow);
   model.e2 = 0.01;
   CHECK(posteriors({}) == narrow);

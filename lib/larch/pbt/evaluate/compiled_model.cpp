@@ -14,20 +14,8 @@ namespace {
 constexpr Dispatch<std::shared_ptr<const WalkPlan>(const PlanJob&, const Context&)> kPlan{
     "pbt::plan", cpu::plan, LARCH_CUDA_FN(cuda::plan)};
 
-Vec3i tile_of(const EvaluateConfig& config) {
-  if (config.tile.empty()) return {0, 0, 0};
-  if (config.tile.size() != 3) throw UsageError("evaluate/tile: expected three numbers");
-  const Vec3i tile{config.tile[0], config.tile[1], config.tile[2]};
-  if (tile.x < 1 || tile.y < 1 || tile.z < 1 ||
-      static_cast<int64_t>(tile.x) * tile.y * tile.z > 65536) {
-    throw UsageError("evaluate/tile: not from 1 to 65536 voxels");
-  }
-  return tile;
-}
-
 tree::EvaluationRule rule_of(const EvaluateConfig& config) {
-  return {config.e1 > 0 ? config.e1 : -1, config.hard, config.early_rejection,
-          config.e2.value_or(-1)};
+  return {config.e1 > 0 ? config.e1 : -1, config.hard, config.e2.value_or(-1)};
 }
 
 CompiledTree with_taps(tree::FlatTree flat, const TapsOf& taps_of,
@@ -48,15 +36,11 @@ CompiledTree with_taps(tree::FlatTree flat, const TapsOf& taps_of,
 
 }  // namespace
 
-void check_config(const EvaluateConfig& config) {
-  tile_of(config);
-}
-
-Walk chosen_walk(Walk wanted, int depth, double share, int64_t voxels, const Device& device) {
+Walk chosen_walk(Walk wanted, int depth, double share, const Device& device) {
   if (wanted != Walk::kAuto) return wanted;
   constexpr double kSparse = 0.1;
   const bool queue = device.is_cuda() && (depth > kTileLevels || share < kSparse);
-  return queue && voxels < int64_t{1} << 31 ? Walk::kQueue : Walk::kTile;
+  return queue ? Walk::kQueue : Walk::kTile;
 }
 
 CompiledModel compile(const tree::Ensemble& trees, const TapsOf& taps_of,
@@ -65,16 +49,13 @@ CompiledModel compile(const tree::Ensemble& trees, const TapsOf& taps_of,
   CompiledModel compiled;
   compiled.layouts = set.layouts;
   compiled.device = context.device;
-  compiled.tile = tile_of(config);
-  compiled.walk = chosen_walk(config.walk, trees.depth(), share,
-                              Grid{set.size, {}, {}, {}}.voxels(), context.device);
+  compiled.walk = chosen_walk(config.walk, trees.depth(), share, context.device);
   for (tree::FlatTree& flat : tree::flatten(trees, rule_of(config))) {
     compiled.trees.push_back(with_taps(std::move(flat), taps_of, set.layouts));
   }
   if (compiled.trees.empty()) throw UsageError("pbt::compile: the model has no tree");
   compiled.plan =
-      kPlan(context.device, PlanJob{compiled.trees, compiled.layouts, compiled.walk, compiled.tile},
-            context);
+      kPlan(context.device, PlanJob{compiled.trees, compiled.layouts, compiled.walk}, context);
   return compiled;
 }
 

@@ -51,14 +51,13 @@ struct CompiledModel {
   std::vector<image::IntegralLayout> layouts;
   Device device;
   Walk walk = Walk::kTile;
-  Vec3i tile{};  ///< 0, 0, 0: chosen by the implementation
   std::shared_ptr<const WalkPlan> plan;
 };
 
 /// Compiles a model that check_model accepts for volumes such as `set`, on context.device, where
 /// the work is done on return. `share`: of the voxels that will be evaluated, on which the walk
 /// depends if the configuration leaves it open. Throws MemoryError if an offset leaves 32 bits,
-/// UsageError for a tile of too many voxels and if a feature reaches beyond the padding.
+/// UsageError if a feature reaches beyond the padding.
 CompiledModel compile(const Model& model, const image::IntegralSet& set,
                       const EvaluateConfig& config, const Context& context, double share = 1);
 
@@ -71,16 +70,15 @@ CompiledModel compile(const tree::Ensemble& trees, const TapsOf& taps_of,
 
 /// The walk that `Walk::kAuto` means, by what was measured: on the CPU tile; on a CUDA device queue
 /// for trees of more than kTileLevels levels and for regions of interest of less than a tenth of
-/// the voxels, if these are fewer than 2^31, else tile. `share`: of the voxels that are evaluated.
+/// the voxels, else tile. `share`: of the voxels that are evaluated.
 constexpr int kTileLevels = 7;
-Walk chosen_walk(Walk wanted, int depth, double share, int64_t voxels, const Device& device);
+Walk chosen_walk(Walk wanted, int depth, double share, const Device& device);
 
 /// What one implementation of the planning receives.
 struct PlanJob {
   std::span<const CompiledTree> trees;
   std::span<const image::IntegralLayout> layouts;
   Walk walk = Walk::kTile;
-  Vec3i tile{};
 };
 namespace cpu {
 std::shared_ptr<const WalkPlan> plan(const PlanJob& job, const Context& context);

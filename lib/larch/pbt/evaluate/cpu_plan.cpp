@@ -28,7 +28,6 @@ TreePlan::TreePlan(const CompiledTree& compiled, std::span<const image::Integral
 std::shared_ptr<const WalkPlan> plan(const PlanJob& job, const Context& /*context*/) {
   auto made = std::make_shared<CpuPlan>();
   made->walk = job.walk;
-  made->tile = job.tile;
   for (const image::IntegralLayout& layout : job.layouts) {
     const auto at = std::find(made->levels.begin(), made->levels.end(), layout.level);
     made->channel_level.push_back(static_cast<size_t>(at - made->levels.begin()));

@@ -46,7 +46,6 @@ struct TreePlan {
 /// The trees, and the levels of the pyramid that their channels are on.
 struct CpuPlan final : WalkPlan {
   Walk walk = Walk::kTile;
-  Vec3i tile{};
   std::vector<TreePlan> trees;
   std::vector<int> levels{0};         ///< distinct; the first is 0
   std::vector<size_t> channel_level;  ///< index in `levels` of each channel

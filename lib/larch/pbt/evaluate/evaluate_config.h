@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "larch/config/fields.h"
 
@@ -39,36 +38,18 @@ constexpr auto enum_names(ProbabilityType*) {
 }
 
 struct EvaluateConfig {
-  Walk walk = Walk::kAuto;
-  std::vector<int> tile{};
+  Walk walk = Walk::kAuto;  ///< no key of users, because results do not depend on it
   bool hard = false;
-  bool early_rejection = false;
   double e1 = 0;
   std::optional<double> e2{};
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"walk", walk,
-            "auto, tile (neighbouring voxels visit a node together), stack (one by one) or "
-            "queue (all voxels at a node together, level by level)"}
-          .no_effect_on_results(),
-      Field{"tile", tile,
-            "voxels along x, y, z of a tile; empty: chosen for the device; the result does not "
-            "depend on it",
-            1, 256}
-          .lengths({0, 3})
-          .no_effect_on_results(),
-      Field{"hard", hard, "descend one child only: the plain boosting tree"},
-      Field{"early_rejection", early_rejection,
-            "stop inside a node when its outcome is certain; the result does not change"}
-          .no_effect_on_results(),
+    f(Field{"hard", hard, "descend one child only: the plain boosting tree"},
       Field{"e1", e1, "certainty beyond which one child gets the whole weight; 0: the model's", 0,
             0.5},
       Field{"e2", e2, "within 1/2 +- e2 both children are descended; null: the model's", 0, 1});
   }
 };
-
-/// Throws UsageError for a tile of too many voxels, as `evaluate` does.
-void check_config(const EvaluateConfig& config);
 
 }  // namespace larch::pbt

@@ -18,8 +18,8 @@ constexpr int64_t kFixedBytes = int64_t{32} << 20;
 constexpr int64_t kBytesPerTree = int64_t{64} << 10;
 constexpr int64_t kBytesPerWeak = 1024;
 constexpr int64_t kBytesPerNode = 64;
-/// What the blocks that a GPU runs at a time keep for each level of the tree.
-constexpr int64_t kGpuBytesPerDepth = int64_t{24} << 20;
+/// What all tiles that a GPU holds at a time keep beside lists.
+constexpr int64_t kGpuTileBytes = int64_t{24} << 20;
 /// The lists of a node, for this level and the next, of all tiles that a GPU holds at a time.
 constexpr int64_t kGpuListBytes = int64_t{16} << 20;
 /// The sum of an ensemble's trees, per voxel.
@@ -56,9 +56,9 @@ int64_t slab_bytes(const SlabNeeds& needs, const SlabProblem& problem, int64_t c
   const int64_t host = kFixedBytes + needs.model_bytes + integral + pyramid + result +
                        image::channel_image_bytes(size, needs.channels);
   if (!problem.on_gpu) return host;
-  const int64_t queues =
-      problem.queues ? queue_bytes(plane * core, needs.queue_depth, needs.queue_nodes, queue_items)
-                     : 0;
+  const int64_t queues = needs.queue_depth > 0 ? queue_bytes(plane * core, needs.queue_depth,
+                                                             needs.queue_nodes, queue_items)
+                                               : 0;
   return host + 2 * plane * slices * needs.components + needs.gpu_bytes +
          needs.gpu_voxel_bytes * plane * core + queues;
 }
@@ -134,7 +134,7 @@ SlabNeeds needs_of(const Model& model) {
   needs.queue_nodes = static_cast<int64_t>(model.nodes.size());
   const int64_t lists =
       needs.queue_depth <= kTileLevels ? kGpuListBytes << (needs.queue_depth - 1) : 0;
-  needs.gpu_bytes = kGpuBytesPerDepth * (needs.queue_depth + 2) + lists;
+  needs.gpu_bytes = kGpuTileBytes + lists;
   needs.gpu_voxel_bytes = model.trees() > 1 ? kGpuSumBytes : 0;
   needs.components = std::max<int64_t>(1, static_cast<int64_t>(model.components.size()));
   return needs;
@@ -146,7 +146,7 @@ SlabPlan plan_slabs(const SlabNeeds& needs, const SlabProblem& problem) {
   SlabPlan plan;
   plan.halo = needs.halo;
   plan.core = problem.size.z;
-  const bool queues = problem.on_gpu && problem.queues;
+  const bool queues = problem.on_gpu && needs.queue_depth > 0;
   do {
     plan.bytes = slab_bytes(needs, problem, slices, 0, plan.queue_items);
     if (plan.bytes <= problem.memory_bytes) return plan;
@@ -240,9 +240,6 @@ Volume<T> evaluate_volume(const Model& model, std::span<const Volume<int16_t>> c
   problem.bytes_per_value = sizeof(T);
   problem.roi = roi != nullptr;
   problem.on_gpu = context.device.is_cuda();
-  const bool whole_tiles = config.walk == Walk::kTile || config.walk == Walk::kStack;
-  problem.queues =
-      !whole_tiles && (roi != nullptr || config.walk != Walk::kAuto || model.depth() > kTileLevels);
   problem.memory_bytes = memory_bytes > 0 ? memory_bytes : default_memory_bytes(context.device);
   return evaluate_slabs<T>(model, components, config, plan_slabs(model, problem), context, roi);
 }

@@ -35,8 +35,8 @@ struct SlabNeeds {
   int64_t gpu_bytes = 0;        ///< on a GPU alone
   int64_t gpu_voxel_bytes = 0;  ///< the same for each voxel, beside the channels and the result
   int64_t components = 1;       ///< of the image
-  int queue_depth = 0;          ///< of the trees, for queues; their nodes
-  int64_t queue_nodes = 0;
+  int queue_depth = 0;          ///< levels of the trees; 0: a GPU has no queues
+  int64_t queue_nodes = 0;      ///< nodes of the trees
 };
 SlabNeeds needs_of(const Model& model);
 /// The halo of features on these channels, rounded up to whole voxels of the coarsest level.
@@ -54,7 +54,6 @@ struct SlabProblem {
   int bytes_per_value = 4;   ///< of the result
   bool roi = false;          ///< a region of interest is given
   bool on_gpu = false;       ///< the voxels of a slab are copied to the device
-  bool queues = false;       ///< a GPU may lead voxels through the tree in queues
   int64_t memory_bytes = 0;  ///< what a slab may take
 };
 

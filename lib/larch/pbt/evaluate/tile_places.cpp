@@ -13,10 +13,10 @@ TilePlaces::TilePlaces(const CpuPlan& plan, const EvaluateJob& job)
   }
 }
 
-void TilePlaces::enter(const Vec3i& corner, const Vec3i& tile) {
-  const Vec3i end{std::min(corner.x + tile.x, job_.size.x),
-                  std::min(corner.y + tile.y, job_.size.y),
-                  std::min(corner.z + tile.z, job_.size.z)};
+void TilePlaces::enter(const Vec3i& corner) {
+  const Vec3i end{std::min(corner.x + kTile.x, job_.size.x),
+                  std::min(corner.y + kTile.y, job_.size.y),
+                  std::min(corner.z + kTile.z, job_.size.z)};
   for (TileLevel& level : levels) level.set(corner, end);
   for (size_t c = 0; c < bases_.size(); ++c) set_bases(c);
   list_voxels(corner, end);

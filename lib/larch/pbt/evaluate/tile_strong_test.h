@@ -57,14 +57,11 @@ class TileStrongTest {
         h[place] += level.sum[static_cast<size_t>(level.place_of[place])];
       }
     }
-    if (!places_.levels[0].narrow) ask_finest(node.first, end, visits);
+    if (!places_.levels[0].narrow) ask_finest(node.first, end);
     return {h.data(), tree_->flat.logistic.data(), tree_->flat.thresholds};
   }
 
  private:
-  /// How often early rejection is tested inside a node.
-  static constexpr int kRejectionPeriod = 8;
-
   size_t channel_of(int32_t weak) const {
     return static_cast<size_t>(tree_->channels[static_cast<size_t>(weak)]);
   }
@@ -92,39 +89,11 @@ class TileStrongTest {
                        places_.bases(channel_of(weak)).data(), level.slots, level.sum.data());
   }
 
-  /// Level 0 by rows. With early rejection, slots leave when every visiting voxel in them is
-  /// certain; what they lack of H cannot bring it back across the threshold.
-  void ask_finest(int32_t begin, int32_t end, const Visits& visits) {
-    uint32_t rest = 0;
+  /// Level 0 by rows.
+  void ask_finest(int32_t begin, int32_t end) {
     for (int32_t w = begin; w < end; ++w) {
-      if (level_of(w) == 0)
-        rest += static_cast<uint32_t>(tree_->flat.weaks[static_cast<size_t>(w)].alpha);
+      if (level_of(w) == 0) ask_rows(w, places_.levels[0]);
     }
-    int asked = 0;
-    for (int32_t w = begin; w < end; ++w) {
-      if (level_of(w) != 0) continue;
-      ask_rows(w, places_.levels[0]);
-      rest -= static_cast<uint32_t>(tree_->flat.weaks[static_cast<size_t>(w)].alpha);
-      if (tree_->flat.early_rejection && ++asked % kRejectionPeriod == 0) {
-        drop_certain(static_cast<int32_t>(rest), visits);
-        if (places_.levels[0].slots.empty()) return;
-      }
-    }
-  }
-
-  void drop_certain(int32_t rest, const Visits& visits) {
-    TileLevel& level = places_.levels[0];
-    for (const Visit& visit : visits) {
-      // The classifiers to come are counted as -1 so far.
-      const auto partial = static_cast<int32_t>(level.sum[static_cast<size_t>(visit.place)] +
-                                                static_cast<uint32_t>(rest));
-      if (!is_certain(partial, rest, tree_->flat.thresholds)) {
-        level.listed[static_cast<size_t>(visit.place / kLanes)] = 1;
-      }
-    }
-    std::erase_if(level.slots,
-                  [&](int32_t slot) { return level.listed[static_cast<size_t>(slot)] == 0; });
-    for (const int32_t slot : level.slots) level.listed[static_cast<size_t>(slot)] = 0;
   }
 
   /// The weak classifiers of all narrow levels.

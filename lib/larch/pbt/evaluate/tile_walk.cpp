@@ -67,8 +67,8 @@ class TileWalker {
   TileWalker(const CpuPlan& plan, const EvaluateJob& job)
       : plan_(plan), job_(job), places_(plan, job), test_(job, places_), traversal_(test_, leaf_) {}
 
-  void run(const Vec3i& corner, const Vec3i& tile) {
-    places_.enter(corner, tile);
+  void run(const Vec3i& corner) {
+    places_.enter(corner);
     const Visits& root = places_.root();
     if (root.empty()) return;
     if (plan_.trees.size() == 1) {
@@ -113,31 +113,24 @@ class TileWalker {
   std::vector<uint64_t> sum_;  // of an ensemble's trees, by visit of the root
 };
 
-Vec3i tile_counts(const Vec3i& size, const Vec3i& tile) {
+Vec3i tile_counts(const Vec3i& size) {
   const auto count = [](int length, int step) { return (length + step - 1) / step; };
-  return {count(size.x, tile.x), count(size.y, tile.y), count(size.z, tile.z)};
+  return {count(size.x, kTile.x), count(size.y, kTile.y), count(size.z, kTile.z)};
 }
-
-/// The tile if the job names none: its voxels and their surroundings stay in the second level cache
-/// for windows of the usual size. Tiles of four times as many voxels were measured to be no faster,
-/// and are too few for many threads.
-constexpr Vec3i kTile{32, 8, 8};
 
 }  // namespace
 
 void tile_walk(const EvaluateJob& job, const Context& context) {
   const CpuPlan& plan = plan_of(job.plan);
-  const Vec3i tile = plan.tile.x == 0 ? kTile : plan.tile;
-  const Vec3i tiles = tile_counts(job.size, tile);
+  const Vec3i tiles = tile_counts(job.size);
   const int64_t all = static_cast<int64_t>(tiles.x) * tiles.y * tiles.z;
   parallel_for(context.threads, all, fair_grain(context.threads, all, 8),
                [&](int64_t begin, int64_t end) {
                  TileWalker walker(plan, job);
                  for (int64_t t = begin; t < end; ++t) {
-                   walker.run({static_cast<int32_t>(t % tiles.x) * tile.x,
-                               static_cast<int32_t>(t / tiles.x % tiles.y) * tile.y,
-                               static_cast<int32_t>(t / tiles.x / tiles.y) * tile.z},
-                              tile);
+                   walker.run({static_cast<int32_t>(t % tiles.x) * kTile.x,
+                               static_cast<int32_t>(t / tiles.x % tiles.y) * kTile.y,
+                               static_cast<int32_t>(t / tiles.x / tiles.y) * kTile.z});
                  }
                });
 }

@@ -14,7 +14,7 @@
 namespace larch::pbt::cuda {
 namespace {
 
-constexpr int kMaxNodes = 1 << (kMaxLevels - 1);  ///< inner nodes of a level
+constexpr int kMaxNodes = 1 << (kTileLevels - 1);  ///< inner nodes of a level
 constexpr int kPassesOfTile = kMaxBricks * kPasses;
 
 /// Warps of a block, measured: more hide more latency, but weak classifiers on channels that are
@@ -30,7 +30,7 @@ struct Lists {
 
 /// A voxel's element of the copy above the 8 bits of its pass.
 constexpr int kPassBits = 8;
-__device__ uint32_t place_of(const Lane<true>& lane, int pass) {
+__device__ uint32_t place_of(const Lane& lane, int pass) {
   return static_cast<uint32_t>(lane.staged_element(pass)) << kPassBits |
          static_cast<uint32_t>(pass);
 }
@@ -59,9 +59,9 @@ struct LevelState {
 
 /// Leads up to N voxels of each lane through a node. `idle`: the place that lanes without a voxel
 /// read in vain, in a bank of their own.
-template <int N, bool kMixed, bool kEarly, class NodeTest, class Leaf>
+template <int N, bool kMixed, class NodeTest, class Leaf>
 __device__ void evaluate_node(const WalkArguments& a, const tree::FlatNode& node, uint32_t copy,
-                              const Lane<true>& lane, uint32_t idle, const Lists& from, int begin,
+                              const Lane& lane, uint32_t idle, const Lists& from, int begin,
                               int count, unsigned long long* totals, const Lists& to,
                               const int (&child)[2], LevelNodes& next, int nodes_stride) {
   int pass[N];
@@ -76,7 +76,7 @@ __device__ void evaluate_node(const WalkArguments& a, const tree::FlatNode& node
     staged[j] = copy + 4 * (place[j] >> kPassBits);
     asm("" : "+r"(staged[j]));  // keeps the compiler from computing it anew at every tap
   }
-  NodeTest::template ask<N, true, kMixed, kEarly, false>(a.tree, node, lane, staged, pass, h);
+  NodeTest::template ask<N, kMixed>(a.tree, node, lane, staged, pass, h);
 #pragma unroll
   for (int j = 0; j < N; ++j) {
     if (weight[j] == 0) continue;
@@ -134,10 +134,9 @@ __device__ int child_index(const LevelNodes& next, int count, int32_t node) {
   return -1;
 }
 
-template <bool kMixed, bool kEarly, class NodeTest, class Leaf>
-__device__ void work_off(const WalkArguments& a, uint32_t copy, const Lane<true>& lane,
-                         LevelState& state, int which, const Lists (&lists)[2],
-                         unsigned long long* totals) {
+template <bool kMixed, class NodeTest, class Leaf>
+__device__ void work_off(const WalkArguments& a, uint32_t copy, const Lane& lane, LevelState& state,
+                         int which, const Lists (&lists)[2], unsigned long long* totals) {
   constexpr int kStride = kPassesOfTile * 32;
   const uint32_t idle = place_of(lane, 0);
   const LevelNodes& level = state.levels[which];
@@ -161,26 +160,26 @@ __device__ void work_off(const WalkArguments& a, uint32_t copy, const Lane<true>
     const Lists& to = lists[1 - which];
     switch (longest) {
       case 1:
-        evaluate_node<1, kMixed, kEarly, NodeTest, Leaf>(a, node, copy, lane, idle, from, begin,
-                                                         count, totals, to, child, next, kStride);
+        evaluate_node<1, kMixed, NodeTest, Leaf>(a, node, copy, lane, idle, from, begin, count,
+                                                 totals, to, child, next, kStride);
         break;
       case 2:
-        evaluate_node<2, kMixed, kEarly, NodeTest, Leaf>(a, node, copy, lane, idle, from, begin,
-                                                         count, totals, to, child, next, kStride);
+        evaluate_node<2, kMixed, NodeTest, Leaf>(a, node, copy, lane, idle, from, begin, count,
+                                                 totals, to, child, next, kStride);
         break;
       case 3:
-        evaluate_node<3, kMixed, kEarly, NodeTest, Leaf>(a, node, copy, lane, idle, from, begin,
-                                                         count, totals, to, child, next, kStride);
+        evaluate_node<3, kMixed, NodeTest, Leaf>(a, node, copy, lane, idle, from, begin, count,
+                                                 totals, to, child, next, kStride);
         break;
       default:
-        evaluate_node<4, kMixed, kEarly, NodeTest, Leaf>(a, node, copy, lane, idle, from, begin,
-                                                         count, totals, to, child, next, kStride);
+        evaluate_node<4, kMixed, NodeTest, Leaf>(a, node, copy, lane, idle, from, begin, count,
+                                                 totals, to, child, next, kStride);
     }
   }
 }
 
 /// The list of the root: the tile's voxels in the image and the region of interest.
-__device__ void enter(const Lane<true>& lane, LevelState& state, const Lists& list,
+__device__ void enter(const Lane& lane, LevelState& state, const Lists& list,
                       unsigned long long* totals, int passes) {
   if (threadIdx.x < 32) state.levels[0].count[0][threadIdx.x] = 0;
   if (threadIdx.x == 0) {
@@ -198,7 +197,7 @@ __device__ void enter(const Lane<true>& lane, LevelState& state, const Lists& li
   }
 }
 
-template <bool kMixed, bool kEarly, class NodeTest, class Leaf>
+template <bool kMixed, class NodeTest, class Leaf>
 __global__ void __launch_bounds__(32 * kWarps<kMixed>, 1)
     level_kernel(const __grid_constant__ WalkArguments a, const __grid_constant__ Tiling t,
                  LevelScratch scratch, unsigned long long* next_tile) {
@@ -220,7 +219,7 @@ __global__ void __launch_bounds__(32 * kWarps<kMixed>, 1)
     __syncthreads();
     const auto n = static_cast<int64_t>(tile_number);
     if (n >= tile_count) return;
-    const Lane<true> lane{a, t, tile_corner<true>(t, n), 0, static_cast<int>(threadIdx.x % 32)};
+    const Lane lane{a, t, tile_corner(t, n), static_cast<int>(threadIdx.x % 32)};
     stage(a, t, lane.tile, copy);
     enter(lane, state, lists[0], totals, passes);
     for (int which = 0;; which = 1 - which) {
@@ -237,7 +236,7 @@ __global__ void __launch_bounds__(32 * kWarps<kMixed>, 1)
       }
       __syncthreads();
       if (state.task_count == 0) break;
-      work_off<kMixed, kEarly, NodeTest, Leaf>(a, copy_address, lane, state, which, lists, totals);
+      work_off<kMixed, NodeTest, Leaf>(a, copy_address, lane, state, which, lists, totals);
     }
     __threadfence_block();
     for (int pass = static_cast<int>(threadIdx.x) / 32; pass < passes;
@@ -251,30 +250,33 @@ __global__ void __launch_bounds__(32 * kWarps<kMixed>, 1)
   }
 }
 
-template <bool kMixed>
-auto kernel_of(bool early) {
-  return early ? level_kernel<kMixed, true, TileStrongNode, tree::ProbabilityLeaf>
-               : level_kernel<kMixed, false, TileStrongNode, tree::ProbabilityLeaf>;
+/// Shared memory that a block may ask for at its launch, beside what the kernel declares itself.
+size_t most_shared_memory(const Device& device) {
+  constexpr int kDeclared = 64;  // rounded up
+  return static_cast<size_t>(larch::cuda::most_shared_bytes(device) - kDeclared);
 }
 
 }  // namespace
 
-size_t level_state_bytes() {
-  return sizeof(LevelState);
+size_t most_copy_bytes(const Device& device) {
+  return most_shared_memory(device) - sizeof(LevelState);
 }
 
-void walk_levels(const WalkArguments& arguments, const TilePlan& plan, const Device& device) {
-  Tiling t = plan.tiling;
-  const Vec3i voxels{t.bricks.x * Brick<true>::kX, t.bricks.y * Brick<true>::kY,
-                     t.bricks.z * Brick<true>::kZ};
+void tile_walk(const WalkJob& job, const WalkArguments& arguments) {
+  if (!job.tree.tiling) return queue_walk(job, arguments);
+  const Device& device = job.device;
+  Tiling t = *job.tree.tiling;
+  const Vec3i voxels = voxels_of(t);
   for (int axis = 0; axis < 3; ++axis) {
     t.tiles[axis] = (arguments.size[axis] + voxels[axis] - 1) / voxels[axis];
   }
-  const size_t bytes = plan.copy_bytes + sizeof(LevelState);
-  const bool early = arguments.tree.early_rejection != 0;
-  const auto kernel = plan.mixed ? kernel_of<true>(early) : kernel_of<false>(early);
-  allow_shared_memory(kernel, device);
-  const unsigned threads = 32 * (plan.mixed ? kWarps<true> : kWarps<false>);
+  const auto kernel = t.mixed ? level_kernel<true, TileStrongNode, tree::ProbabilityLeaf>
+                              : level_kernel<false, TileStrongNode, tree::ProbabilityLeaf>;
+  // The attribute belongs to the kernel and not to a launch: it is the same for all, so that
+  // threads which launch the kernel side by side do not lower it for each other.
+  LARCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        static_cast<int>(most_shared_memory(device))));
+  const unsigned threads = 32 * (t.mixed ? kWarps<true> : kWarps<false>);
   const int64_t all = static_cast<int64_t>(t.tiles.x) * t.tiles.y * t.tiles.z;
   const auto blocks = static_cast<size_t>(
       std::min<int64_t>(all, larch::cuda::attribute(cudaDevAttrMultiProcessorCount, device)));
@@ -286,7 +288,8 @@ void walk_levels(const WalkArguments& arguments, const TilePlan& plan, const Dev
   Buffer<unsigned long long> totals(device, blocks * kPassesOfTile * 32);
   Buffer<unsigned long long> next(device, 1);
   next.set_zero();
-  kernel<<<static_cast<unsigned>(blocks), threads, bytes, larch::cuda::stream_of(device)>>>(
+  kernel<<<static_cast<unsigned>(blocks), threads, t.copy_bytes() + sizeof(LevelState),
+           job.stream()>>>(
       arguments, t,
       LevelScratch{weights.data(), places.data(), totals.data(), static_cast<int>(nodes)},
       next.data());
