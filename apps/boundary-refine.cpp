@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include "larch/models/model_file.h"
 #include "larch/pipeline/boundary_refinement.h"
 
 namespace {
@@ -76,8 +77,9 @@ int main(int argc, char** argv) {
       "61(1), 1995"};
   info.uses_seed = false;
   cases::CaseProgram<Options, boundary::ResidentModel> program;
-  program.prepare = [](const Options& o, const Context& context) {
-    return pipeline::load_boundary(o.model, context.device);
+  program.prepare = [](const Options& o, const Context& context, const DigestSink& digest) {
+    return boundary::make_resident(models::read_model<boundary::Model>(o.model, digest),
+                                   context.device);
   };
   program.check = check;
   program.process = [](const cases::CaseJob& c, const Options& o,

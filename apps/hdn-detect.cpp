@@ -60,8 +60,8 @@ int main(int argc, char** argv) {
       "detection on a GPU, CVPR workshops 2011"};
   info.uses_seed = false;
   cases::CaseProgram<Options, hdn::ResidentModel> program;
-  program.prepare = [](const Options& o, const Context& context) {
-    return pipeline::load_network(o.model, o.config, context.device);
+  program.prepare = [](const Options& o, const Context& context, const DigestSink& digest) {
+    return pipeline::load_network(o.model, o.config, context.device, digest);
   };
   program.process = [](const cases::CaseJob& c, const Options& o,
                        const hdn::ResidentModel& network) {

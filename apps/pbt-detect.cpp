@@ -65,8 +65,8 @@ int main(int argc, char** argv) {
   info.uses_seed = false;
   cases::CaseProgram<Options, models::VoxelModel> program;
   program.check = check;
-  program.prepare = [](const Options& o, const Context&) {
-    models::VoxelModel model = models::read_voxel_model(o.model);
+  program.prepare = [](const Options& o, const Context&, const DigestSink& digest) {
+    models::VoxelModel model = models::read_voxel_model(o.model, digest);
     const bool is_list = o.images.is_list();
     pipeline::check_for(model, is_list ? o.images.files_of("id") : o.images.files(), o.config);
     return model;

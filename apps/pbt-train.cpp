@@ -11,8 +11,7 @@
 #include "larch/config/config.h"
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
-#include "larch/models/forest_file.h"
-#include "larch/models/kinds.h"
+#include "larch/models/model_file.h"
 #include "larch/pipeline/boundary_training.h"
 #include "larch/pipeline/components.h"
 #include "larch/pipeline/hdn_training.h"
@@ -189,15 +188,15 @@ struct Options {
 };
 
 Outputs inspect(const Options& options) {
+  const models::AnyModel model = models::read_any_model(options.inspect);
   Outputs outputs;
   if (options.export_json) {
-    outputs.add(options.export_json, [text = models::export_any(options.inspect)](
-                                         const std::string& path) { write_file(path, text); });
+    outputs.add(options.export_json, [text = models::export_json(model)](const std::string& path) {
+      write_file(path, text);
+    });
   }
-  if (options.plot) {
-    pipeline::add_plot(options.plot, models::read_voxel_model(options.inspect), outputs);
-  }
-  if (outputs.files.empty()) larch::detail::print(models::describe_any(options.inspect));
+  if (options.plot) pipeline::add_plot(options.plot, model, outputs);
+  if (outputs.files.empty()) larch::detail::print(models::describe_model(model));
   return outputs;
 }
 
@@ -217,7 +216,7 @@ pipeline::TrainingFiles files_of(const Options& options, const Context& context)
 
 Plan plan(const Options& options, const Context& context) {
   if (options.inspect) {
-    models::describe_any(options.inspect);
+    models::read_any_model(options.inspect);
     return {};
   }
   const ModelConfig& config = options.config;

@@ -135,7 +135,8 @@ assert t['metrics']['distance_mm'] == t['levels'][1]['distance_after_mm'] < 0.6
 assert open('modes.png', 'rb').read(4) == b'\x89PNG'"
   expect 0 "$BIN/pbt-train" --inspect organ.bnd
   has out.txt "shape and boundary of a structure, kind boundary 2"
-  has out.txt "11 modes of 12 cases"
+  has out.txt "modes (11)"
+  has out.txt "quality: cases 12"
   expect 0 "$BIN/pbt-train" --inspect organ.bnd --export-json m.json
   python "assert load('m.json')['meta']['structure'] == 'object_1', load('m.json').keys()"
 }
@@ -164,7 +165,8 @@ assert open('modes.png', 'rb').read(4) == b'\x89PNG'"
 @test "two cases are enough for a mean without modes, which is warned of" {
   has two.txt "fewer than 10 shapes: the model has a mean and no modes"
   expect 0 "$BIN/pbt-train" --inspect two.bnd
-  has out.txt "0 modes of 2 cases"
+  has out.txt "modes (0)"
+  has out.txt "quality: cases 2,"
   with_mesh "assert mesh('coarse.vtk')[0].shape == (602, 3)"
   expect 0 "$BIN/evaluate" --kind meshes --prediction coarse.vtk --reference s/labels/case_012.nii.gz --report r.json
   python "assert load('r.json')['metrics']['mssd_mm'] < 1, load('r.json')['metrics']"

@@ -78,7 +78,7 @@ write('palette', index, 3, 8, table.astype('u1').tobytes())
 
 @test "what a forest holds, its JSON and its picture" {
   expect 0 "$BIN/pbt-train" --inspect scene.forest
-  has out.txt "4 trees"
+  has out.txt "roots (4)"
   has out.txt "red"
   expect 0 "$BIN/pbt-train" --inspect scene.forest --export-json s.json --plot s.png
   python "assert load('s.json')['format'] == 'larch-forest'"

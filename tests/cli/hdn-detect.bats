@@ -140,8 +140,9 @@ assert sum(path.endswith('.mrk.json') for path in inputs) == 3, inputs"
   expect 0 "$BIN/hdn-detect" --model three.hdn --input s/images/case_020.nii.gz --output p.json
   expect 0 "$BIN/pbt-train" --inspect net.hdn
   has out.txt "hierarchical detection network, kind hdn 3"
-  has out.txt "everywhere"
-  grep -Eq "^ *object_2 +1 +position +30" out.txt
+  has out.txt "name object_2"
+  has out.txt "structures/1/root_position/0: "
+  grep -Eq "^ *position +1 +30 " out.txt
   expect 0 "$BIN/pbt-train" --inspect net.hdn --export-json net.model.json
   python "
 m = load('net.model.json')

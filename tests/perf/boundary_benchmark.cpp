@@ -13,7 +13,7 @@
 #include "larch/image/preprocess.h"
 #include "larch/io/image/image.h"
 #include "larch/io/markups/markups.h"
-#include "larch/models/boundary_file.h"
+#include "larch/models/model_file.h"
 
 // larch-boundary-benchmark MODEL IMAGE POSES [DEVICE [REPEATS [THREADS]]]: times the refinement of
 // the model's structure in one image from its pose, and prints JSON: with the upload of the image
@@ -49,7 +49,7 @@ int run(int argc, char** argv) {
   Context context;
   context.device = choose_device(argc > 4 ? argv[4] : "cpu");
   context.threads = argc > 6 ? std::atoi(argv[6]) : 2;
-  boundary::Model model = models::read_boundary(argv[1]);
+  boundary::Model model = models::read_model<boundary::Model>(argv[1]);
   size_t nodes = 0, weaks = 0;
   for (const boundary::Stage& stage : model.stages) {
     nodes += stage.trees.nodes.size();

@@ -11,7 +11,7 @@
 #include "larch/hdn/detect.h"
 #include "larch/image/preprocess.h"
 #include "larch/io/image/image.h"
-#include "larch/models/hdn_file.h"
+#include "larch/models/model_file.h"
 
 // larch-hdn-benchmark MODEL IMAGE [DEVICE [REPEATS [THREADS [GPU_SHARE]]]]: times the detection of
 // all structures of a network in one image, upload and read-back included, and prints JSON. On a
@@ -37,7 +37,7 @@ int run(int argc, char** argv) {
   const Buffer<int> first_use(context.device, 1);
   const double device_start_ms = milliseconds_since(start);
   start = Clock::now();
-  hdn::Model model = models::read_network(argv[1]);
+  hdn::Model model = models::read_model<hdn::Model>(argv[1]);
   const double read_ms = milliseconds_since(start);
   size_t nodes = 0, weaks = 0;
   for (const hdn::Structure& s : model.structures) {

@@ -219,6 +219,22 @@ TEST_CASE("the digest of a folder depends on names and contents, not on their or
   CHECK(digests.record("/dev/null") == config::Json::object());
 }
 
+TEST_CASE("a digest that a reader tells is recorded, unless the file changes after it was noted") {
+  const Folder folder;
+  const std::string path = folder / "model";
+  std::ofstream(path) << "1";
+  InputDigests digests;
+  digests.know(path, "of a file that nobody noted");
+  digests.note(path);
+  CHECK(digests.record(path)["SHA256"] == sha256_of("1"));
+  InputDigests told;
+  told.note(path);
+  told.know(path, "what the reader says");
+  CHECK(told.record(path)["SHA256"] == "what the reader says");
+  std::ofstream(path) << "22";
+  CHECK(told.record(path)["ChangedDuringRun"] == true);
+}
+
 TEST_CASE("a folder is known again by names, sizes, both times and inodes of its files") {
   const Folder folder;
   fs::create_directories(folder / "d/sub");

@@ -103,20 +103,23 @@ Outputs detail::run_cases(const AnyCaseProgram& program, const CheckedRun& run, 
   const Images& images = program.images;
   give_memory_back(images.memory.count);
   const CaseContext whole{context, [&] { return Turn(nullptr, context, nullptr); }};
+  const DigestSink digest = [&run](const std::string& path, const std::string& sha256) {
+    run.digests.know(path, sha256);
+  };
   if (images.is_list()) {
     const ListedCases list(program, run, whole);
-    program.prepare(context);
+    program.prepare(context, digest);
     return run_listed_cases(list, program, run, context);
   }
   const OneCase one(program, run, whole);
-  program.prepare(context);
+  program.prepare(context, digest);
   return process(program, one.job);
 }
 
 Plan detail::plan_cases(const AnyCaseProgram& program, const CheckedRun& run,
                         const Context& context) {
   const CaseContext whole{context, [&] { return Turn(nullptr, context, nullptr); }};
-  program.prepare(context);
+  program.prepare(context, {});
   if (program.images.is_list()) return plan_list(program, run, whole);
   Plan plan;
   add_case(program, OneCase(program, run, whole).job, plan);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,5 +34,9 @@ std::string sha256_of(std::string_view bytes);
 
 /// SHA-256 of a file's bytes as hexadecimal; throws InputError if it cannot be read.
 std::string sha256_of_file(const std::string& path);
+
+/// Receives the SHA-256 of a file that is read whole, so that nobody reads it again for it; may be
+/// empty.
+using DigestSink = std::function<void(const std::string& path, const std::string& sha256)>;
 
 }  // namespace larch

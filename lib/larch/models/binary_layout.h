@@ -10,7 +10,6 @@
 #include "larch/models/bytes.h"
 #include "larch/models/container.h"
 #include "larch/models/json_values.h"
-#include "larch/models/kinds.h"
 #include "larch/models/layout.h"
 
 /// Declarations as bytes: members follow each other without gaps. Integers and enums have the width
@@ -179,13 +178,6 @@ class SectionWriter {
       throw std::logic_error("the section '" + name + "' is declared twice");
     }
   }
-  /// The sections prefix/0, prefix/1 and so on.
-  template <class T>
-  void each(const std::string& prefix, std::vector<T>& parts, const About& about) {
-    for (size_t i = 0; i < parts.size(); ++i) {
-      section(prefix + "/" + std::to_string(i), parts[i], about);
-    }
-  }
 
  private:
   Container& out_;
@@ -215,14 +207,6 @@ class SectionReader {
     visit(decoder, value);
     decoder.finish();
     known_.insert(name);
-  }
-  template <class T>
-  void each(const std::string& prefix, std::vector<T>& parts, const About& about) {
-    parts.clear();
-    for (std::string name = prefix + "/0"; in_.sections.count(name) > 0;
-         name = prefix + "/" + std::to_string(parts.size())) {
-      section(name, parts.emplace_back(), about);
-    }
   }
   /// Throws InputError when a section was not asked for and is required.
   void finish() const {

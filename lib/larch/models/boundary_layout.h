@@ -65,25 +65,12 @@ void layout(V& v, BoundaryMeta& meta) {
 }
 
 inline constexpr Kind kBoundaryKind{"boundary", 2, "shape and boundary of a structure"};
-/// The sections of a boundary model but those of its classifiers.
-struct BoundaryHead {
-  boundary::Model& model;
-};
-template <class V>
-void head_sections(V& v, boundary::Model& model) {
-  v.section("meta", BoundaryMeta{model}, {"what the model says about itself"});
-  v.section("validation", model.info.validation,
-            {"what cross-validation says", Show::kPhrases, /*required=*/false});
-  v.section("levels", model.stages, {"of the mesh: 602, 1202, 2402 vertices", Show::kTable});
-}
-template <class V>
-void sections(V& v, BoundaryHead& head) {
-  v.kind(kBoundaryKind);
-  head_sections(v, head.model);
-}
 template <class V>
 void boundary_sections(V& v, boundary::Model& model) {
-  head_sections(v, model);
+  v.section("meta", BoundaryMeta{model}, {"what the model says about itself"});
+  v.section("validation", model.info.validation,
+            {"what cross-validation says", /*required=*/false});
+  v.section("levels", model.stages, {"of the mesh: 602, 1202, 2402 vertices"});
   v.section("shape", model.shape, {"the mean shape"});
   v.section("modes", model.shape.modes, {"of the shape, by mode and vertex"});
   v.section("mean_shape", MeanShape{model.mean_distance_mm}, {"of label maps that were fitted"});
@@ -114,13 +101,8 @@ void layout(V& v, boundary::LevelReport& report) {
   v("refinement_s", refinement, "seconds that it took");
 }
 
-/// A boundary model that is not finished, and a digest of all that its training depends on.
-struct BoundaryCheckpoint {
-  std::string fingerprint;
-  boundary::PartialTraining training;
-};
 template <class V>
-void sections(V& v, BoundaryCheckpoint& checkpoint) {
+void sections(V& v, Checkpoint<boundary::PartialTraining>& checkpoint) {
   v.kind({"boundary-checkpoint", 2, "boundary model in training"});
   auto& [fingerprint, training] = checkpoint;
   v.section("fingerprint", fingerprint, {"digest of the settings and the training data"});

@@ -3,10 +3,12 @@
 #include "larch/models/container.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <vector>
 
-#include "larch/core/digest.h"
 #include "larch/core/error.h"
+#include "larch/files/file.h"
 #include "larch/models/bytes.h"
 
 namespace larch::models {
@@ -15,6 +17,7 @@ namespace {
 constexpr std::string_view kSignature = "\x89LARCH\r\n";
 // The first bytes of the models that pbt-train wrote before there were sections.
 constexpr std::string_view kFormerSignature = "PBTREES\n";
+constexpr size_t kHeaderBytes = 64;
 constexpr size_t kDigestBytes = 32;
 constexpr size_t kEntryBytes = 44;  // of the table, without the name
 constexpr size_t kSmallestEntry = 48;
@@ -130,6 +133,14 @@ Entry get_entry(ByteReader& in) {
   return entry;
 }
 
+void read_to(std::ifstream& in, std::string& bytes, size_t size) {
+  const size_t start = bytes.size();
+  bytes.resize(size);
+  if (!in.read(bytes.data() + start, static_cast<std::streamsize>(size - start))) {
+    throw InputError("it cannot be read; check its permissions");
+  }
+}
+
 std::vector<Entry> get_table(std::string_view table, uint32_t count) {
   ByteReader in(table, "the table of sections");
   std::vector<Entry> entries;
@@ -168,17 +179,6 @@ const Section& Container::at(std::string_view name) const {
   return found->second;
 }
 
-bool begins_container(std::string_view bytes) {
-  return bytes.starts_with(kSignature);
-}
-
-std::string kind_in_header(std::string_view first_bytes) {
-  constexpr size_t kAt = 16;
-  if (first_bytes.size() < kHeaderBytes || !begins_container(first_bytes)) return "";
-  const std::string_view kind = first_bytes.substr(kAt, kMostKindCharacters);
-  return std::string(kind.substr(0, kind.find('\0')));
-}
-
 std::string encode_container(const Container& container) {
   if (!is_kind(container.kind)) {
     throw InputError("'" + container.kind + "' cannot be a kind of model; rename it");
@@ -210,12 +210,6 @@ std::string encode_container(const Container& container) {
   return std::move(out).take();
 }
 
-void check_header(std::string_view first_bytes, uint64_t file_bytes) {
-  ByteReader in(first_bytes.substr(0, kHeaderBytes), "the model file");
-  Container ignored;
-  get_header(in, file_bytes, ignored);
-}
-
 Container decode_container(std::string_view bytes) {
   Container container;
   ByteReader in(bytes, "the model file");
@@ -237,6 +231,47 @@ Container decode_container(std::string_view bytes) {
   }
   in.finish();
   return container;
+}
+
+Container read_container(const std::string& path, const DigestSink& digest) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {
+    throw InputError("there is no such file; check the name");
+  }
+  const auto size = static_cast<size_t>(std::filesystem::file_size(path, error));
+  if (error) throw InputError("it cannot be read; check its permissions");
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes;
+  read_to(in, bytes, std::min(size, kBeginning));
+  refuse_placeholder(path, bytes);
+  ByteReader header(bytes, "the model file");
+  Container ignored;
+  get_header(header, size, ignored);
+  read_to(in, bytes, size);
+  if (digest) digest(path, sha256_of(bytes));
+  return decode_container(bytes);
+}
+
+void write_container(const std::string& path, const Container& container) {
+  write_file(path, encode_container(container));
+}
+
+std::string kind_of_file(const std::string& path) {
+  constexpr size_t kAt = 16;
+  std::string start(kHeaderBytes, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  if (!file || !start.starts_with(kSignature)) return "";
+  const std::string kind = start.substr(kAt, kMostKindCharacters);
+  return kind.substr(0, kind.find('\0'));
+}
+
+std::string use_of_kind(std::string_view kind) {
+  if (is_checkpoint(kind)) return "pbt-train goes on from it with --resume";
+  if (kind == "pbt" || kind == "forest") return "pbt-detect reads it";
+  if (kind == "hdn") return "hdn-detect reads it";
+  if (kind == "boundary") return "boundary-refine reads it";
+  return "give a model that was made for this program";
 }
 
 }  // namespace larch::models

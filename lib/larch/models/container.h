@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "larch/core/digest.h"
+
 namespace larch::models {
 
 constexpr uint16_t kMajorVersion = 1;  ///< of the container; readers refuse a higher one
@@ -68,20 +70,28 @@ struct Container {
 /// format does not allow.
 std::string encode_container(const Container& container);
 
-/// Do the first bytes of a file say that it is a container?
-bool begins_container(std::string_view bytes);
-
-/// The kind that the first kHeaderBytes bytes of a file name; empty where they are none of a
-/// container.
-std::string kind_in_header(std::string_view first_bytes);
+/// Whether a kind is that of trainings that are not finished.
+inline bool is_checkpoint(std::string_view kind) {
+  return kind.ends_with("-checkpoint");
+}
 
 /// Checks the signature, the versions, every length against the bytes that are there, every digest
 /// and every zero. Throws InputError that says what is wrong.
 Container decode_container(std::string_view bytes);
 
-/// Whether the first bytes of a file of `file_bytes` bytes can be those of a container, so that a
-/// caller need not read all of a large file that is none. Throws InputError as decode_container.
-void check_header(std::string_view first_bytes, uint64_t file_bytes);
-constexpr size_t kHeaderBytes = 64;
+/// Reads a file as a container, in one pass. The header is checked before the rest is read, so that
+/// a large file of something else costs nothing. `digest` receives the SHA-256 of the bytes that
+/// are read. Throws InputError.
+Container read_container(const std::string& path, const DigestSink& digest = {});
+
+/// Writes a file whole or not at all. Throws OutputError, and InputError as encode_container.
+void write_container(const std::string& path, const Container& container);
+
+/// The kind that the header of a file names; empty where it is no container.
+std::string kind_of_file(const std::string& path);
+
+/// Names the program that uses a container of this kind, as the end of an error about a wrong one:
+/// "hdn-detect reads it".
+std::string use_of_kind(std::string_view kind);
 
 }  // namespace larch::models

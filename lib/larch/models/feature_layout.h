@@ -48,7 +48,7 @@ void input_sections(V& v, std::vector<std::string>& components,
     inputs.push_back({channel.component, channel.sigma_voxels});
     plain = plain && channel.component == 0 && channel.sigma_voxels == 0;
   }
-  About about{"names of the components of the input", Show::kPhrases};
+  About about{"names of the components of the input"};
   about.left_out = plain;
   v.section("components", components, about);
   about.doc = "what of the input each channel is made from";

@@ -40,7 +40,7 @@ void layout(V& v, tree::ForestSelfTest& test) {
 /// The trees of a forest. `prefix` as that of ensemble_sections; `left_out`: there is no forest.
 template <class V>
 void forest_sections(V& v, const std::string& prefix, tree::Forest& forest, bool left_out = false) {
-  const auto about = [&](const char* doc) { return About{doc, Show::kCount, true, left_out}; };
+  const auto about = [&](const char* doc) { return About{doc, true, left_out}; };
   v.section(prefix + "nodes", forest.nodes, about("all trees, each level by level"));
   v.section(prefix + "roots", forest.roots, about("index of the first node of each tree"));
   v.section(prefix + "counts", forest.counts,
@@ -63,13 +63,13 @@ template <class V>
 void sections(V& v, forest::Model& model) {
   v.kind({"forest", 1, "a decision forest"});
   v.section("meta", ForestMeta{model}, {"what the model says about itself"});
-  v.section("classes", model.class_table, {"the classes", Show::kPhrases});
+  v.section("classes", model.class_table, {"the classes"});
   v.section("class_weights", model.class_weight, {"factors of the counts of the classes"});
-  v.section("channels", model.channels, {"images that features are computed on", Show::kPhrases});
+  v.section("channels", model.channels, {"images that features are computed on"});
   input_sections(v, model.components, model.channels);
   v.section("features", model.features, {"sums of boxes"});
   v.section("validation", model.info.validation,
-            {"measurements on held-out volumes", Show::kPhrases, /*required=*/false});
+            {"measurements on held-out volumes", /*required=*/false});
   forest_sections(v, "", model);
   model.classes = static_cast<uint32_t>(model.class_table.size());
 }
@@ -90,15 +90,12 @@ void layout(V& v, tree::ForestTree& tree) {
   v("counts", counts, "of a tree that is grown: samples of each class at each node");
 }
 
-struct ForestCheckpoint {
-  Progress progress;
-  forest::PartialForest trees;
-};
 template <class V>
-void sections(V& v, ForestCheckpoint& checkpoint) {
+void sections(V& v, Checkpoint<forest::PartialForest>& checkpoint) {
   v.kind({"forest-checkpoint", 1, "a decision forest in training"});
-  v.section("progress", checkpoint.progress, {"how far the training is"});
-  v.section("trees", checkpoint.trees, {"trees as far as they have grown"});
+  uint64_t finished = checkpoint.partial.size();
+  v.section("progress", Progress{finished, checkpoint.fingerprint}, {"how far the training is"});
+  v.section("trees", checkpoint.partial, {"trees as far as they have grown"});
 }
 
 }  // namespace larch::models

@@ -152,32 +152,16 @@ void layout(V& v, NetworkMeta& meta) {
   info_layout(v, info);
 }
 
-/// The sections of a network but those of its detectors.
-struct NetworkHead {
-  hdn::Model& model;
-};
 inline constexpr Kind kNetworkKind{"hdn", 3, "hierarchical detection network"};
-template <class V>
-void head_sections(V& v, hdn::Model& model) {
-  v.section("meta", NetworkMeta{model}, {"what the model says about itself"});
-  v.section("channels", model.channels,
-            {"images that Haar features are computed on", Show::kPhrases});
-  v.section("validation", model.info.validation,
-            {"what cross-validation says", Show::kPhrases, /*required=*/false});
-  v.section("structures", model.structures,
-            {"the structures, their stages and hypotheses", Show::kTable});
-}
-template <class V>
-void sections(V& v, NetworkHead& head) {
-  v.kind(kNetworkKind);
-  head_sections(v, head.model);
-}
-
 /// The section of the structures tells how many detectors there are, so that it is read before
 /// theirs.
 template <class V>
 void network_sections(V& v, hdn::Model& model) {
-  head_sections(v, model);
+  v.section("meta", NetworkMeta{model}, {"what the model says about itself"});
+  v.section("channels", model.channels, {"images that Haar features are computed on"});
+  v.section("validation", model.info.validation,
+            {"what cross-validation says", /*required=*/false});
+  v.section("structures", model.structures, {"the structures, their stages and hypotheses"});
   const auto detectors = [&v](const std::string& of, std::vector<hdn::Detector>& all) {
     for (size_t i = 0; i < all.size(); ++i) {
       const std::string prefix = of + std::to_string(i) + "/";
@@ -187,7 +171,7 @@ void network_sections(V& v, hdn::Model& model) {
       const bool left_out = !all[i].is_forest();
       forest_sections(v, prefix + "forest/", forest, left_out);
       v.section(prefix + "forest/class_weights", forest.class_weight,
-                {"factors of the counts of the classes", Show::kCount, true, left_out});
+                {"factors of the counts of the classes", true, left_out});
       forest.classes = static_cast<uint32_t>(forest.class_weight.size());
       if (!all[i].is_forest()) ensemble_sections(v, prefix, all[i].trees);
     }
@@ -257,14 +241,9 @@ void layout(V& v, hdn::StageReport& report) {
   v("detection_s", detection, "seconds that it took");
 }
 
-/// A network that is not finished, and a digest of all that its training depends on. The reports of
-/// structures are made at the end.
-struct NetworkCheckpoint {
-  std::string fingerprint;
-  hdn::PartialTraining training;
-};
+/// The reports of structures are made at the end.
 template <class V>
-void sections(V& v, NetworkCheckpoint& checkpoint) {
+void sections(V& v, Checkpoint<hdn::PartialTraining>& checkpoint) {
   v.kind({"hdn-checkpoint", 3, "hierarchical detection network in training"});
   auto& [fingerprint, training] = checkpoint;
   v.section("fingerprint", fingerprint, {"digest of the settings and the training data"});

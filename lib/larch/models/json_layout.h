@@ -13,21 +13,24 @@
 /// some programs.
 namespace larch::models {
 
+/// Doubles as hexadecimal strings, exact, or as numbers for people.
+enum class Reals { kHexadecimal, kDecimal };
+
 /// Writes one declared value.
 class JsonWriter {
  public:
   template <class T>
-  static Json of(T& value) {
+  static Json of(T& value, Reals reals = Reals::kHexadecimal) {
     Json json;
-    JsonWriter writer(json);
+    JsonWriter writer(json, reals);
     visit(writer, value);
     return json;
   }
-  explicit JsonWriter(Json& json) : json_(json) {}
+  JsonWriter(Json& json, Reals reals) : json_(json), reals_(reals) {}
 
   template <class T>
   void operator()(const char* name, T&& value, const char*) {
-    json_[name] = of(value);
+    json_[name] = of(value, reals_);
   }
   template <class T>
   void integer(T value) {
@@ -37,7 +40,9 @@ class JsonWriter {
   void choice(E value) {
     json_ = enumerator_name(value);
   }
-  void real(double value) { json_ = hex_float(value); }
+  void real(double value) {
+    json_ = reals_ == Reals::kDecimal ? Json(value) : Json(hex_float(value));
+  }
   void text(const std::string& value) {
     check_utf8(value);
     json_ = value;
@@ -49,7 +54,7 @@ class JsonWriter {
   void list(T& value) {
     json_ = Json::array();
     for (size_t i = 0; i < Elements<T>::size(value); ++i) {
-      json_.push_back(of(Elements<T>::at(value, i)));
+      json_.push_back(of(Elements<T>::at(value, i), reals_));
     }
   }
   template <class T>
@@ -60,28 +65,20 @@ class JsonWriter {
 
  private:
   Json& json_;
+  const Reals reals_;
 };
-
-/// "larch-pbt" for the kind "pbt".
-inline std::string json_format(const Kind& kind) {
-  return std::string("larch-") + kind.name;
-}
 
 /// Writes the sections of a model as members of one object.
 class JsonSectionWriter {
  public:
   explicit JsonSectionWriter(Json& out) : out_(out) {}
 
-  void kind(const Kind& kind) { out_ = {{"format", json_format(kind)}, {"version", kind.version}}; }
+  void kind(const Kind& kind) {
+    out_ = {{"format", std::string("larch-") + kind.name}, {"version", kind.version}};
+  }
   template <class T>
   void section(const std::string& name, T&& value, const About& about) {
     if (!about.left_out) out_[name] = JsonWriter::of(value);
-  }
-  template <class T>
-  void each(const std::string& prefix, std::vector<T>& parts, const About& about) {
-    for (size_t i = 0; i < parts.size(); ++i) {
-      section(prefix + "/" + std::to_string(i), parts[i], about);
-    }
   }
 
  private:

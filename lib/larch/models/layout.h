@@ -58,22 +58,21 @@ struct Kind {
   const char* doc;
 };
 
-/// What a description shows of a list of structs.
-enum class Show {
-  kCount,    ///< how many there are, and how many of each choice
-  kPhrases,  ///< all of them, one after the other
-  kTable,    ///< a row for each
-};
-
 /// What is declared of a section beside its name and its value. A section that is not required may
 /// be missing, and programs that do not know it skip it.
 struct About {
   const char* doc;
-  Show show = Show::kCount;
   bool required = true;
   /// The value is the one that models without the section have: it is left out. For what older
   /// programs do not know and must know where it is there.
   bool left_out = false;
+};
+
+/// A training that is not finished, and a digest of all that it depends on.
+template <class Partial>
+struct Checkpoint {
+  std::string fingerprint;
+  Partial partial;
 };
 
 /// The last enumerator of an enum whose names are given by to_string instead of enum_names.

@@ -6,7 +6,7 @@
 
 #include "larch/models/feature_layout.h"
 #include "larch/models/tree_layout.h"
-#include "larch/pbt/model.h"
+#include "larch/pbt/train/train.h"
 
 /// What a model of boosting trees, and the checkpoint of one, consist of.
 namespace larch::models {
@@ -45,11 +45,11 @@ void layout(V& v, Meta& meta) {
 template <class V>
 void model_sections(V& v, pbt::Model& model) {
   v.section("meta", Meta{model}, {"what the model says about itself"});
-  v.section("channels", model.channels, {"images that features are computed on", Show::kPhrases});
+  v.section("channels", model.channels, {"images that features are computed on"});
   input_sections(v, model.components, model.channels);
   v.section("features", model.features, {"Haar features"});
   v.section("validation", model.info.validation,
-            {"measurements on held-out volumes", Show::kPhrases, /*required=*/false});
+            {"measurements on held-out volumes", /*required=*/false});
   ensemble_sections(v, "", model);
 }
 
@@ -61,8 +61,8 @@ void sections(V& v, pbt::Model& model) {
 
 /// How far a training is, and a digest of all that it depends on.
 struct Progress {
-  uint64_t finished = 0;
-  std::string fingerprint;
+  uint64_t& finished;
+  std::string& fingerprint;
 };
 template <class V>
 void layout(V& v, Progress& progress) {
@@ -71,16 +71,14 @@ void layout(V& v, Progress& progress) {
   v("fingerprint", fingerprint, "digest of the settings and the training data");
 }
 
-/// A model whose last tree is still growing.
-struct Checkpoint {
-  Progress progress;
-  pbt::Model model;
-};
 template <class V>
-void sections(V& v, Checkpoint& checkpoint) {
+void sections(V& v, Checkpoint<pbt::PartialModel>& checkpoint) {
   v.kind({"pbt-checkpoint", 1, "probabilistic boosting trees in training"});
-  v.section("progress", checkpoint.progress, {"how far the training is"});
-  model_sections(v, checkpoint.model);
+  auto& [model, nodes] = checkpoint.partial;
+  uint64_t finished = nodes;
+  v.section("progress", Progress{finished, checkpoint.fingerprint}, {"how far the training is"});
+  nodes = finished;
+  model_sections(v, model);
 }
 
 }  // namespace larch::models

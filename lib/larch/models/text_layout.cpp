@@ -3,8 +3,6 @@
 #include "larch/models/text_layout.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 
 #include "larch/core/escaped.h"
 #include "larch/core/number_text.h"
@@ -13,203 +11,198 @@
 namespace larch::models {
 namespace {
 
-constexpr size_t kWidth = 96;
-constexpr size_t kTitle = 16;  // characters before the first phrase
+constexpr size_t kWidth = 99;
+constexpr size_t kShortList = 60,
+                 kCell = 24;              // characters of a list among other values, in a table
+constexpr size_t kWhole = 8, kFirst = 4;  // longer lists show their first entries
+constexpr size_t kRows = 32;              // the same of tables
+constexpr size_t kPairs = 256;            // the same of structs with two members
 
-std::string words(std::string name) {
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
+using Phrases = std::vector<std::string>;
+
+std::string indented(size_t depth) {
+  return std::string(2 * std::min<size_t>(depth, 16), ' ');
 }
 
-/// The part of a name after its last "_".
-std::string suffix_of(const std::string& name) {
-  const size_t at = name.rfind('_');
-  return at == std::string::npos ? "" : name.substr(at + 1);
+std::string line_of(std::string text) {
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return (text.size() > kWidth ? text.substr(0, kWidth - 3) + "..." : text) + "\n";
 }
 
-std::string without_suffix(const std::string& name) {
-  return name.substr(0, name.rfind('_'));
-}
-
-void add_phrases(const Json& json, const std::string& path, std::vector<std::string>& phrases) {
-  if (!json.is_object()) {
-    phrases.push_back(path + " " + (json.is_string() ? json.get<std::string>() : json.dump()));
-    return;
-  }
-  for (const auto& [key, value] : json.items()) {
-    add_phrases(value, path.empty() ? key : path + "/" + key, phrases);
-  }
-}
-
-/// "box 3", "edge-x 5": how often each choice was made, in the order of their first appearance.
-std::vector<std::string> counted_choices(const std::vector<MemberTexts>& rows) {
-  std::map<std::string, size_t> count;
-  std::vector<std::string> order, phrases;
-  for (const MemberTexts& row : rows) {
-    for (const std::string& choice : row.choices) {
-      if (count[choice]++ == 0) order.push_back(choice);
-    }
-  }
-  for (const std::string& choice : order) {
-    phrases.push_back(choice + " " + std::to_string(count[choice]));
-  }
-  return phrases;
-}
-
-std::string cut(std::string line) {
-  while (!line.empty() && line.back() == ' ') line.pop_back();
-  return line.size() > kWidth ? line.substr(0, kWidth - 3) + "..." : line;
-}
-
-/// The words of a column's name, last in the last of `rows` lines.
-std::vector<std::string> heading(const std::string& name) {
-  std::vector<std::string> lines;
-  size_t start = 0;
-  for (size_t at = name.find(' '); at != std::string::npos; at = name.find(' ', start)) {
-    lines.push_back(name.substr(start, at - start));
-    start = at + 1;
-  }
-  lines.push_back(name.substr(start));
-  return lines;
-}
-
-std::string right_aligned(const std::string& text, size_t width) {
-  return std::string(width - std::min(width, text.size()), ' ') + text;
-}
-
-}  // namespace
-
-std::string decimal(double value) {
-  return number_text(value, 6);
-}
-
-Shown shown(const std::string& name, const std::string& value) {
-  if (suffix_of(name) != "mm") return {words(name), value};
-  return {words(without_suffix(name)), value + " mm"};
-}
-
-Shown shown_fixed_point(const std::string& name, double value) {
-  const std::string suffix = suffix_of(name);
-  const bool is_fixed_point = suffix.size() > 1 && suffix[0] == 'q' &&
-                              suffix.find_first_not_of("0123456789", 1) == std::string::npos;
-  if (!is_fixed_point) return {};
-  const int bits = std::atoi(suffix.c_str() + 1);
-  return {words(without_suffix(name)), decimal(std::ldexp(value, -bits))};
-}
-
-std::string phrase_line(const std::string& title, const std::vector<std::string>& phrases) {
-  std::string out = words(title);
-  out.resize(std::max(kTitle, out.size()), ' ');
-  out += ' ';
-  if (phrases.empty()) return out + "none\n";
-  size_t column = out.size();
+/// Phrases with commas between them, broken before column 100; `title` stands before the first.
+std::string wrapped(size_t depth, const std::string& title, const Phrases& phrases) {
+  std::string out, line = indented(depth) + escaped(title);
   for (size_t i = 0; i < phrases.size(); ++i) {
-    const std::string piece = escaped(phrases[i]) + (i + 1 < phrases.size() ? ", " : "");
-    if (column > kTitle + 1 && column + piece.size() > kWidth) {
-      while (!out.empty() && out.back() == ' ') out.pop_back();
-      out += "\n" + std::string(kTitle + 1, ' ');
-      column = kTitle + 1;
+    const std::string piece = escaped(phrases[i]) + (i + 1 < phrases.size() ? "," : "");
+    if (line.size() + 1 + piece.size() > kWidth && line.find_first_not_of(' ') != line.npos) {
+      out += line_of(line);
+      line = indented(depth + (title.empty() ? 0 : 1));
     }
-    out += piece.substr(0, kWidth - kTitle - 1);
-    column += piece.size();
+    line += (line.empty() || line.back() == ' ' ? "" : " ") + piece;
   }
-  return out + "\n";
+  return out + line_of(line);
 }
 
-std::vector<std::string> json_phrases(const Json& json) {
-  std::vector<std::string> phrases;
-  add_phrases(json, "", phrases);
-  return phrases;
+std::string counted(const std::string& name, const Json& list) {
+  return name + " (" + std::to_string(list.size()) + ")";
 }
 
-std::string table(std::vector<Column> columns) {
-  std::vector<std::vector<std::string>> headings;
+/// A value in a few characters: of lists that take more, their length.
+std::string short_text(const Json& value, size_t most = kShortList) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_float()) return number_text(value.get<double>(), 6);
+  if (!value.is_array()) return value.is_object() ? "{}" : value.dump();
+  std::string text;
+  for (const Json& entry : value) {
+    if (entry.is_structured() || text.size() > most) return counted("", value).substr(1);
+    text += (text.empty() ? "" : ", ") + short_text(entry);
+  }
+  return text.size() > most ? counted("", value).substr(1) : "[" + text + "]";
+}
+
+/// The values of a struct and of those in it, by the path of the struct, and its longer lists.
+struct Members {
+  std::vector<std::pair<std::string, Phrases>> structs;
+  std::vector<std::pair<std::string, const Json*>> lists;
+
+  void add(const std::string& path, const Json& value) {
+    const size_t at = structs.size();
+    structs.push_back({path, {}});
+    for (const auto& [key, member] : value.items()) {
+      const std::string below = path.empty() ? key : path + "/" + key;
+      const std::string text = short_text(member);
+      if (member.is_object()) {
+        add(below, member);
+      } else if (member.is_array() && text[0] == '(') {
+        lists.emplace_back(below, &member);
+      } else {
+        structs[at].second.push_back(key + " " + text);
+      }
+    }
+  }
+};
+
+bool is_pair(const Json& value) {
+  return value.is_object() && value.size() == 2 &&
+         std::none_of(value.begin(), value.end(), [](const Json& m) { return m.is_structured(); });
+}
+
+/// The values of a struct, with their names where the values alone do not tell.
+std::string pair_text(const Json& pair) {
+  std::string text;
+  for (const auto& [key, member] : pair.items()) {
+    if (!text.empty()) text += key == "value" ? " " : " " + key + " ";
+    text += short_text(member);
+  }
+  return text;
+}
+
+/// The first rows of a list of structs, texts to the left and numbers to the right.
+std::string table(const Json& list, size_t rows, size_t depth) {
+  std::vector<Phrases> cells(rows + 1);
   std::vector<size_t> widths;
-  size_t heading_lines = 0, rows = 0;
-  for (Column& column : columns) {
-    std::ranges::transform(column.cells, column.cells.begin(), escaped);
-    headings.push_back(heading(column.name));
-    size_t width = 0;
-    for (const std::string& word : headings.back()) width = std::max(width, word.size());
-    for (const std::string& cell : column.cells) width = std::max(width, cell.size());
-    widths.push_back(width);
-    heading_lines = std::max(heading_lines, headings.back().size());
-    rows = std::max(rows, column.cells.size());
+  std::vector<bool> is_text;
+  for (const auto& [key, member] : list[0].items()) {
+    cells[0].push_back(escaped(key));
+    is_text.push_back(member.is_string());
+  }
+  for (size_t r = 0; r < rows; ++r) {
+    for (const Json& member : list[r]) cells[r + 1].push_back(escaped(short_text(member, kCell)));
   }
   std::string out;
-  for (size_t line = 0; line < heading_lines + rows; ++line) {
-    std::string text;
-    for (size_t c = 0; c < columns.size(); ++c) {
-      const auto& cells = line < heading_lines ? headings[c] : columns[c].cells;
-      const size_t skipped = heading_lines - headings[c].size();
-      const size_t row =
-          line < heading_lines ? line - std::min(line, skipped) : line - heading_lines;
-      const bool empty = row >= cells.size() || (line < heading_lines && line < skipped);
-      text += (c > 0 ? " " : "") + right_aligned(empty ? "" : cells[row], widths[c]);
+  for (const Phrases& row : cells) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  }
+  for (const Phrases& row : cells) {
+    std::string line = indented(depth);
+    for (size_t c = 0; c < row.size(); ++c) {
+      const std::string space(widths[c] - row[c].size(), ' ');
+      line +=
+          (c > 0 ? " " : "") + (c < is_text.size() && is_text[c] ? row[c] + space : space + row[c]);
     }
-    out += cut(text) + "\n";
+    out += line_of(line);
   }
   return out;
 }
 
-std::string MemberTexts::as_lines(const std::string& title) const {
-  std::vector<std::string> phrases;
-  for (const Shown& member : members) phrases.push_back(member.name + " " + member.value);
-  return (phrases.empty() ? "" : phrase_line(title, phrases)) + lines;
+std::string struct_text(const Json& value, size_t depth);
+
+/// A list that is not empty, under its title. Its entries have the members of the first one.
+std::string list_text(const std::string& title, const Json& list, size_t depth) {
+  const bool of_pairs = is_pair(list[0]);
+  if (of_pairs || !list[0].is_object()) {
+    const size_t most = of_pairs ? kPairs : list.size() <= kWhole ? kWhole : kFirst;
+    Phrases phrases;
+    for (const Json& entry : list) {
+      phrases.push_back(phrases.size() == most ? "..."
+                        : entry.is_object()    ? pair_text(entry)
+                                               : short_text(entry));
+      if (phrases.size() > most) break;
+    }
+    return wrapped(depth, title, phrases);
+  }
+  std::string out;
+  if (!title.empty()) out = line_of(indented(depth++) + escaped(title));
+  const size_t rows = list.size() <= kRows ? list.size() : kFirst;
+  const bool is_deep = std::any_of(list[0].begin(), list[0].end(),
+                                   [](const Json& member) { return member.is_object(); });
+  if (!is_deep) out += table(list, rows, depth);
+  for (size_t i = 0; i < rows && is_deep; ++i) {
+    out += indented(depth) + std::to_string(i) + "\n" + struct_text(list[i], depth + 1);
+  }
+  return out + (rows < list.size() ? indented(depth) + "...\n" : "");
 }
 
-std::string MemberTexts::as_phrase() const {
-  std::string phrase;
-  for (const Shown& member : members) {
-    const bool first = phrase.empty();
-    if (!first) phrase += ' ';
-    phrase += first || member.name == "value" ? member.value : member.name + " " + member.value;
+std::string struct_text(const Json& value, size_t depth) {
+  Members members;
+  members.add("", value);
+  std::string out;
+  for (const auto& [path, phrases] : members.structs) {
+    if (!phrases.empty()) out += wrapped(depth, path.empty() ? "" : path + ":", phrases);
   }
-  return phrase;
+  for (const auto& [path, list] : members.lists) {
+    out += list_text(counted(path, *list) + ":", *list, depth);
+  }
+  return out;
 }
+
+}  // namespace
 
 void Describer::kind(const Kind& kind) {
-  out_ += phrase_line(
-      "model",
-      {std::string(kind.doc), std::string("kind ") + kind.name + " " + std::to_string(kind.version),
-       "format " + std::to_string(kMajorVersion) + "." + std::to_string(kMinorVersion)});
-  for (const auto& [title, phrases] : facts_.lines) out_ += phrase_line(title, phrases);
+  out_ = std::string(kind.doc) + ", kind " + kind.name + " " + std::to_string(kind.version) +
+         ", format " + std::to_string(kMajorVersion) + "." + std::to_string(kMinorVersion) + "\n";
 }
 
-void Describer::show_list(const std::string& name, size_t size,
-                          const std::vector<MemberTexts>& rows, Show show) {
-  if (show == Show::kTable) {
-    tables_ += "\n" + words(name) + "\n" + table(columns_of(name, rows));
+void Describer::add(const std::string& name, const char* doc, const Json& value) {
+  const size_t slash = name.rfind('/');
+  if (slash != std::string::npos) {
+    const std::string part = name.substr(0, slash);
+    if (parts_.empty() || parts_.back().first != part) parts_.push_back({part, {}});
+    const std::string below = name.substr(slash + 1);
+    Phrases& phrases = parts_.back().second;
+    if (!value.is_object()) {
+      phrases.push_back(below + " " + short_text(value, kCell));
+    } else {
+      for (const auto& [key, member] : value.items()) {
+        phrases.push_back(below + "/" + key + " " + short_text(member, kCell));
+      }
+    }
     return;
   }
-  std::vector<std::string> phrases;
-  if (show == Show::kPhrases) {
-    for (const MemberTexts& row : rows) phrases.push_back(row.as_phrase());
+  out_ += "\n" + (value.is_array() ? counted(name, value) : name) + ": " + doc + "\n";
+  if (value.is_object()) {
+    out_ += struct_text(value, 1);
+  } else if (value.is_array()) {
+    out_ += value.empty() ? "" : list_text("", value, 1);
   } else {
-    phrases = counted_choices(rows);
-    phrases.insert(phrases.begin(), std::to_string(size));
+    out_ += wrapped(1, "", {short_text(value)});
   }
-  out_ += phrase_line(name, phrases);
 }
 
-std::vector<Column> Describer::columns_of(const std::string& section,
-                                          const std::vector<MemberTexts>& rows) const {
-  std::vector<Column> columns{{"", {}}};
-  const auto computed = facts_.columns.find(section);
-  if (computed != facts_.columns.end()) {
-    columns.insert(columns.end(), computed->second.begin(), computed->second.end());
-  }
-  const size_t first = columns.size();
-  for (size_t r = 0; r < rows.size(); ++r) {
-    const std::vector<Shown>& members = rows[r].members;
-    columns[0].cells.push_back(std::to_string(r));
-    columns.resize(first + members.size());
-    for (size_t m = 0; m < members.size(); ++m) {
-      columns[first + m].name = members[m].name;
-      columns[first + m].cells.push_back(members[m].value);
-    }
-  }
-  return columns;
+std::string Describer::finish() && {
+  for (const auto& [part, phrases] : parts_) out_ += "\n" + wrapped(0, part + ":", phrases);
+  return std::move(out_);
 }
 
 }  // namespace larch::models

@@ -84,11 +84,10 @@ void ensemble_sections(V& v, const std::string& prefix, tree::Ensemble& trees) {
          self_tests] = trees;
   v.section(prefix + "rule", Rule{trees}, {"how leaves and thresholds become probabilities"});
   v.section(prefix + "weak_classifiers", weaks, {"thresholded features"});
-  v.section(prefix + "nodes", nodes, {"all trees, each breadth first", Show::kTable});
+  v.section(prefix + "nodes", nodes, {"all trees, each breadth first"});
   v.section(prefix + "roots", roots, {"index of the first node of each tree"});
   v.section(prefix + "logistic_q30", logistic, {"table of the logistic function"});
-  v.section(prefix + "history", history,
-            {"the training of each node", Show::kCount, /*required=*/false});
+  v.section(prefix + "history", history, {"the training of each node", /*required=*/false});
   v.section(prefix + "self_tests", self_tests, {"vectors evaluated whenever it is read"});
 }
 

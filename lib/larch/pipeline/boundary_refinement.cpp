@@ -19,7 +19,6 @@
 #include "larch/mesh/measures.h"
 #include "larch/mesh/sphere_template.h"
 #include "larch/mesh/voxelise.h"
-#include "larch/models/boundary_file.h"
 #include "larch/picture/canvas.h"
 #include "larch/picture/qc.h"
 #include "larch/pipeline/boundary_training.h"
@@ -300,10 +299,6 @@ boundary::Refined refine_surely(const boundary::ResidentModel& resident,
 }
 
 }  // namespace
-
-boundary::ResidentModel load_boundary(const std::string& path, const Device& device) {
-  return boundary::make_resident(models::read_boundary(path), device);
-}
 
 Outputs refine_boundary(const cases::CaseJob& c, const boundary::ResidentModel& resident,
                         const BoundaryStart& given) {

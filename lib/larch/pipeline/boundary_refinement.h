@@ -27,9 +27,6 @@ struct BoundaryStart {
   std::string poses, labels, mesh;
 };
 
-/// Reads a model and puts it on a device. Throws InputError as models::read_boundary.
-boundary::ResidentModel load_boundary(const std::string& path, const Device& device);
-
 /// Reads the image of a case and its start (of a list, the one in its columns) and refines the
 /// mesh: the files that are wanted, with figures. Where the model is less sure than of what counts
 /// as found, starts near the given one are tried. Rejected if the structure is not found.

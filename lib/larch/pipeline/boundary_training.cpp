@@ -18,11 +18,7 @@
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/data/volume_digest.h"
-#include "larch/files/atomic_file.h"
-#include "larch/files/temporaries.h"
 #include "larch/filters/components.h"
-#include "larch/models/boundary_file.h"
-#include "larch/models/hdn_file.h"
 #include "larch/picture/surface_view.h"
 #include "larch/pose/distance_map.h"
 #include "larch/pose/truth.h"
@@ -70,7 +66,7 @@ KnownStructure known_structure(boundary::BoundaryConfig& config, const std::stri
     if (config.structure.empty()) config.structure = "structure";
     return known;
   }
-  const hdn::Model network = models::read_network(start_model);
+  const hdn::Model network = models::read_model<hdn::Model>(start_model);
   const auto found = std::find_if(
       network.structures.begin(), network.structures.end(),
       [&](const auto& s) { return config.structure.empty() || s.name == config.structure; });
@@ -337,8 +333,7 @@ Outputs training_outputs(const TrainingFiles& files, const boundary::Model& mode
   outputs.metric("recall", report.back().recall).metric("distance_mm", report.back().after_mm);
   outputs.report("shape", shape);
   outputs.report("levels", levels);
-  outputs.add(files.output,
-              [model](const std::string& path) { models::write_boundary(path, model); });
+  outputs.add(files.output, [model](const std::string& path) { models::write_model(path, model); });
   outputs.add(files.plot, [picture = modes_picture(model.shape)](const std::string& path) {
     write_png(path, picture);
   });
@@ -384,19 +379,14 @@ Outputs train_boundary(const TrainingFiles& files, boundary::BoundaryConfig conf
   digests.push_back(errors);
   const std::string print = fingerprint(settings, context.seed, digests);
   boundary::TrainHooks hooks;
-  boundary::PartialTraining resumed;
-  if (has_checkpoint(files, context)) {
-    resumed = models::read_boundary_training(files.checkpoint, print);
-    hooks.resume = &resumed;
-    context.info("going on from '" + files.checkpoint + "', which has " +
-                 std::to_string(resumed.report.size()) + " levels");
-  }
-  remove_leftovers_once(folder_of(files.checkpoint), context);
-  hooks.after_level = [&](const boundary::PartialTraining& partial) {
-    write_atomically(files.checkpoint, [&](const std::string& temporary) {
-      models::write_boundary_training(temporary, partial, print);
-    });
-  };
+  const TrainingCheckpoint<boundary::PartialTraining> checkpoint(
+      files, print,
+      [](const boundary::PartialTraining& partial) {
+        return std::to_string(partial.report.size()) + " levels";
+      },
+      context);
+  hooks.resume = checkpoint.resumed();
+  hooks.after_level = [&](const boundary::PartialTraining& partial) { checkpoint.write(partial); };
   std::vector<boundary::LevelReport> report;
   model = boundary::train(cases, model, config, shared, known.errors, hooks, report, context);
   if (!model.confidence.is_known()) {

@@ -29,7 +29,7 @@
 #include "larch/metrics/mesh_scores.h"
 #include "larch/metrics/overlap.h"
 #include "larch/metrics/pose_scores.h"
-#include "larch/models/hdn_file.h"
+#include "larch/models/model_file.h"
 #include "larch/pose/truth.h"
 
 namespace larch::pipeline {
@@ -495,7 +495,7 @@ namespace {
 /// The network of a request, or none.
 std::optional<hdn::Model> network_of(const EvaluationRequest& request) {
   if (request.model.empty()) return {};
-  return models::read_network(request.model);
+  return models::read_model<hdn::Model>(request.model);
 }
 
 /// The rotations after which a structure looks the same.

@@ -16,8 +16,8 @@
 #include "larch/core/parallel.h"
 #include "larch/image/preprocess.h"
 #include "larch/io/markups/markups.h"
-#include "larch/models/hdn_file.h"
 #include "larch/models/layout.h"
+#include "larch/models/model_file.h"
 #include "larch/picture/qc.h"
 
 namespace larch::pipeline {
@@ -225,11 +225,11 @@ void add_files(const cases::CaseJob& c, const std::shared_ptr<const PoseJob>& jo
 }  // namespace
 
 hdn::ResidentModel load_network(const std::string& path, const PoseDetectConfig& config,
-                                const Device& device) {
+                                const Device& device, const DigestSink& digest) {
   const PoseDetectConfig::Evaluate& e = config.evaluate;
   const tree::EvaluationRule rule{e.e1 > 0 ? e.e1 : -1, e.hard};
   if (!device.is_cuda()) config::require_default(config, "", "--device cuda", {"gpu_share"});
-  hdn::Model model = models::read_network(path);
+  hdn::Model model = models::read_model<hdn::Model>(path, digest);
   const bool is_forest = model.structures[0].detectors[0].is_forest();
   if (is_forest) config::require_default(e, "evaluate.", "networks of boosting trees");
   return hdn::make_resident(std::move(model), rule, device, config.gpu_share);

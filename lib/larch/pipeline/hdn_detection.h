@@ -46,9 +46,9 @@ struct PoseDetectConfig {
   }
 };
 
-/// Reads a model and puts it on a device. Throws InputError as models::read_network.
+/// Reads a model and puts it on a device. Throws InputError as models::read_model.
 hdn::ResidentModel load_network(const std::string& path, const PoseDetectConfig& config,
-                                const Device& device);
+                                const Device& device, const DigestSink& digest);
 
 /// Reads the image of a case and looks for all structures: the files that are wanted, with figures
 /// and a report of each structure. Rejected if none has a pose or, where `strict`, if one has none.

@@ -16,14 +16,12 @@
 #include "larch/cases/images.h"
 #include "larch/config/config.h"
 #include "larch/core/error.h"
-#include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
-#include "larch/files/temporaries.h"
 #include "larch/image/preprocess.h"
 #include "larch/io/image/image.h"
 #include "larch/io/markups/markups.h"
-#include "larch/models/hdn_file.h"
 #include "larch/models/layout.h"
+#include "larch/models/model_file.h"
 #include "larch/pbt/train/pool.h"
 #include "larch/picture/plot.h"
 #include "larch/pipeline/training_cases.h"
@@ -309,8 +307,7 @@ Outputs training_outputs(const TrainingFiles& files, const hdn::Model& model,
   }
   outputs.report("cross_validation", structures);
   outputs.report("detectors", detectors);
-  outputs.add(files.output,
-              [model](const std::string& path) { models::write_network(path, model); });
+  outputs.add(files.output, [model](const std::string& path) { models::write_model(path, model); });
   outputs.add(files.plot, [picture = recall_plot(report, model)](const std::string& path) {
     write_png(path, picture);
   });
@@ -366,19 +363,14 @@ Outputs train_hdn(const TrainingFiles& files, hdn::HdnConfig config,
     hdn::choose_order(cases, model, config, shared, context);
   }
   hdn::TrainHooks hooks;
-  hdn::PartialTraining resumed;
-  if (has_checkpoint(files, context)) {
-    resumed = models::read_training(files.checkpoint, print);
-    hooks.resume = &resumed;
-    context.info("going on from '" + files.checkpoint + "', which has " +
-                 std::to_string(resumed.report.stages.size()) + " detectors");
-  }
-  remove_leftovers_once(folder_of(files.checkpoint), context);
-  hooks.after_stage = [&](const hdn::PartialTraining& partial) {
-    write_atomically(files.checkpoint, [&](const std::string& temporary) {
-      models::write_training(temporary, partial, print);
-    });
-  };
+  const TrainingCheckpoint<hdn::PartialTraining> checkpoint(
+      files, print,
+      [](const hdn::PartialTraining& partial) {
+        return std::to_string(partial.report.stages.size()) + " detectors";
+      },
+      context);
+  hooks.resume = checkpoint.resumed();
+  hooks.after_stage = [&](const hdn::PartialTraining& partial) { checkpoint.write(partial); };
   hdn::TrainReport report;
   model = hdn::train(cases, model, config, shared, hooks, report, context);
   model.info.tool_version = version();

@@ -8,7 +8,7 @@
 #include "larch/cases/case_program.h"
 #include "larch/config/fields.h"
 #include "larch/mesh/smooth.h"
-#include "larch/models/forest_file.h"
+#include "larch/models/model_file.h"
 #include "larch/pbt/evaluate/evaluate.h"
 #include "larch/regularise/graph_cut.h"
 

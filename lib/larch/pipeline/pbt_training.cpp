@@ -20,14 +20,9 @@
 #include "larch/cases/images.h"
 #include "larch/config/config.h"
 #include "larch/core/error.h"
-#include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
-#include "larch/files/temporaries.h"
 #include "larch/forest/train.h"
 #include "larch/io/image/image.h"
-#include "larch/models/container.h"
-#include "larch/models/forest_file.h"
-#include "larch/models/pbt_file.h"
 #include "larch/pbt/train/pool.h"
 #include "larch/pipeline/components.h"
 #include "larch/pipeline/training_cases.h"
@@ -212,7 +207,6 @@ Material read_material(const TrainingFiles& files, const pbt::TrainConfig& confi
     take_names(files.labels, seen, material.config.labels, context);
   }
   fit_to_volumes(material.config, material.volumes, context);
-  remove_leftovers_once(folder_of(files.checkpoint), context);
   return material;
 }
 
@@ -229,19 +223,15 @@ void complete(pbt::ModelInfo& info, const pbt::TrainConfig& config, size_t volum
 
 Outputs train_forest(const TrainingFiles& files, const Material& material, const Context& context) {
   forest::TrainHooks hooks;
-  forest::PartialForest resumed;
-  if (has_checkpoint(files, context)) {
-    resumed = models::read_forest_partial(files.checkpoint, material.fingerprint);
-    hooks.resume = &resumed;
-    context.info("going on from '" + files.checkpoint + "', which has " +
-                 std::to_string(resumed.size()) + " trees");
-  }
+  const TrainingCheckpoint<forest::PartialForest> checkpoint(
+      files, material.fingerprint,
+      [](const forest::PartialForest& partial) {
+        return std::to_string(partial.size()) + " trees";
+      },
+      context);
+  hooks.resume = checkpoint.resumed();
   hooks.seconds = 5;
-  hooks.after_round = [&](const forest::PartialForest& partial) {
-    write_atomically(files.checkpoint, [&](const std::string& temporary) {
-      models::write_forest_partial(temporary, partial, material.fingerprint);
-    });
-  };
+  hooks.after_round = [&](const forest::PartialForest& partial) { checkpoint.write(partial); };
   forest::TrainReport report;
   forest::Model model =
       forest::train(material.volumes, material.space, material.config, hooks, &report, context);
@@ -264,8 +254,7 @@ Outputs train_forest(const TrainingFiles& files, const Material& material, const
   if (const auto by_depth = forest::depth_accuracies(model.info); !by_depth.empty()) {
     outputs.report("held_out_accuracy_by_depth", by_depth);
   }
-  outputs.add(files.output,
-              [model](const std::string& path) { models::write_forest(path, model); });
+  outputs.add(files.output, [model](const std::string& path) { models::write_model(path, model); });
   add_plot(files.plot, model, outputs);
   return outputs;
 }
@@ -277,19 +266,12 @@ Outputs train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
   const Material material = read_material(files, config, context);
   if (is_forest(material.config)) return train_forest(files, material, context);
   pbt::TrainHooks hooks;
-  pbt::PartialModel resumed;
-  if (has_checkpoint(files, context)) {
-    resumed = models::read_partial(files.checkpoint, material.fingerprint);
-    hooks.resume = &resumed;
-    context.info("going on from '" + files.checkpoint + "', which has " +
-                 std::to_string(resumed.finished) + " nodes");
-  }
+  const TrainingCheckpoint<pbt::PartialModel> checkpoint(
+      files, material.fingerprint,
+      [](const pbt::PartialModel& p) { return std::to_string(p.finished) + " nodes"; }, context);
+  hooks.resume = checkpoint.resumed();
   hooks.seconds = 5;
-  hooks.after_node = [&](const pbt::PartialModel& partial) {
-    write_atomically(files.checkpoint, [&](const std::string& temporary) {
-      models::write_partial(temporary, partial, material.fingerprint);
-    });
-  };
+  hooks.after_node = [&](const pbt::PartialModel& partial) { checkpoint.write(partial); };
   pbt::TrainReport report;
   pbt::Model model =
       pbt::train(material.volumes, material.space, material.config, hooks, &report, context);
@@ -497,10 +479,13 @@ void check_keys(const pbt::TrainConfig& config) {
   check_dependent_keys(config);
 }
 
-void add_plot(const std::string& path, const models::VoxelModel& model, Outputs& outputs) {
-  const forest::Model* forest = std::get_if<forest::Model>(&model);
-  outputs.add(path, [picture = forest != nullptr ? forest_plot(*forest)
-                                                 : history_plot(std::get<pbt::Model>(model))](
+void add_plot(const std::string& path, const models::AnyModel& model, Outputs& outputs) {
+  const auto* forest = std::get_if<forest::Model>(&model);
+  const auto* trees = std::get_if<pbt::Model>(&model);
+  if (forest == nullptr && trees == nullptr) {
+    throw InputError("--plot: only models of voxels keep the history of their training");
+  }
+  outputs.add(path, [picture = forest != nullptr ? forest_plot(*forest) : history_plot(*trees)](
                         const std::string& temporary) { write_png(temporary, picture); });
 }
 

@@ -6,7 +6,7 @@
 
 #include "larch/app/outputs/outputs.h"
 #include "larch/core/context.h"
-#include "larch/models/forest_file.h"
+#include "larch/models/model_file.h"
 #include "larch/pbt/train/train.h"
 #include "larch/pipeline/training_files.h"
 
@@ -24,7 +24,7 @@ Outputs train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
 void check_keys(const pbt::TrainConfig& config);
 
 /// The picture of the training of a model, to be written to `path`; none if that is empty.
-void add_plot(const std::string& path, const models::VoxelModel& model, Outputs& outputs);
+void add_plot(const std::string& path, const models::AnyModel& model, Outputs& outputs);
 
 /// Finds by the label maps and the headers of the images what train_pbt would refuse before the
 /// training begins, and makes a table of the cases. Problems of single cases are in the plan;

@@ -3,19 +3,13 @@
 #include "larch/pipeline/training_files.h"
 
 #include <algorithm>
-#include <fstream>
 
 #include "larch/app/failures.h"
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
 #include "larch/core/escaped.h"
-#include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
-#include "larch/models/boundary_file.h"
 #include "larch/models/container.h"
-#include "larch/models/forest_file.h"
-#include "larch/models/hdn_file.h"
-#include "larch/models/pbt_file.h"
 
 namespace larch::pipeline {
 
@@ -96,14 +90,7 @@ std::string fingerprint(const std::string& settings, uint64_t seed,
 }
 
 void remove_checkpoint(const std::string& path) {
-  std::string start(models::kHeaderBytes, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(start.data(), static_cast<std::streamsize>(start.size()));
-  const std::string kind = file ? models::kind_in_header(start) : "";
-  if (kind == models::kPbtCheckpointKind || kind == models::kNetworkCheckpointKind ||
-      kind == models::kBoundaryCheckpointKind || kind == models::kForestCheckpointKind) {
-    remove_output(path);
-  }
+  if (models::is_checkpoint(models::kind_of_file(path))) remove_output(path);
 }
 
 }  // namespace larch::pipeline

@@ -4,15 +4,20 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "larch/app/outputs/outputs.h"
 #include "larch/cases/case_list.h"
 #include "larch/cases/dataset_json.h"
 #include "larch/core/context.h"
+#include "larch/files/atomic_file.h"
+#include "larch/files/temporaries.h"
 #include "larch/io/image/image.h"
+#include "larch/models/model_file.h"
 
 namespace larch::pipeline {
 
@@ -53,6 +58,32 @@ void note_failure(Plan& plan, const std::string& prefix, const std::function<voi
 /// own: the settings as JSON, the seed and the digest of each training case.
 std::string fingerprint(const std::string& settings, uint64_t seed,
                         const std::vector<std::string>& digests);
+
+/// The checkpoint of a training, one of those that models::write_checkpoint writes: what --resume
+/// goes on from, and where the training is kept as it goes.
+template <class Partial>
+class TrainingCheckpoint {
+ public:
+  /// `steps`: what a training has done, "3 trees". Throws InputError as models::read_checkpoint.
+  TrainingCheckpoint(const TrainingFiles& files, std::string fingerprint,
+                     std::string (*steps)(const Partial&), const Context& context)
+      : path_(files.checkpoint), fingerprint_(std::move(fingerprint)) {
+    if (has_checkpoint(files, context)) {
+      resumed_ = models::read_checkpoint<Partial>(path_, fingerprint_);
+      context.info("going on from '" + path_ + "', which has " + steps(*resumed_));
+    }
+    remove_leftovers_once(folder_of(path_), context);
+  }
+  /// Null: the training begins anew.
+  const Partial* resumed() const { return resumed_ ? &*resumed_ : nullptr; }
+  void write(const Partial& partial) const {
+    models::write_checkpoint(path_, partial, fingerprint_);
+  }
+
+ private:
+  const std::string path_, fingerprint_;
+  std::optional<Partial> resumed_;
+};
 
 /// Removes a checkpoint that is not needed any more. Another file, such as a model, which a short
 /// run with -f has not replaced, stays.

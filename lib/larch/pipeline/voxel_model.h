@@ -7,7 +7,7 @@
 #include "larch/core/context.h"
 #include "larch/data/mesh.h"
 #include "larch/forest/evaluate.h"
-#include "larch/models/forest_file.h"
+#include "larch/models/model_file.h"
 #include "larch/pbt/evaluate/evaluate.h"
 #include "larch/pbt/evaluate/slabs.h"
 

@@ -11,7 +11,7 @@
 #include "larch/boundary/slide.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
-#include "larch/models/boundary_file.h"
+#include "larch/models/model_file.h"
 #include "tests/unit/boundary/boundary_course.h"
 #include "tests/unit/folder.h"
 
@@ -34,8 +34,7 @@ struct Trained {
   Trained() {
     TrainHooks hooks;
     hooks.after_level = [&](const PartialTraining& partial) {
-      models::write_boundary_training(folder / std::to_string(partial.report.size()), partial,
-                                      "same");
+      models::write_checkpoint(folder / std::to_string(partial.report.size()), partial, "same");
     };
     model = course.train(2, hooks);
     resident = make_resident(model, Device::cpu());
@@ -55,7 +54,7 @@ Refined refined(const Volume<int16_t>& image, const Pose& pose, int threads = 2)
 
 std::string bytes_of(const Model& model) {
   const test::Folder folder;
-  models::write_boundary(folder / "model.bnd", model);
+  models::write_model(folder / "model.bnd", model);
   return read_file(folder / "model.bnd");
 }
 
@@ -282,7 +281,7 @@ TEST_CASE("threads and interruptions do not change a boundary model") {
   for (const char* level : {"1", "2"}) {
     CAPTURE(level);
     const PartialTraining partial =
-        models::read_boundary_training(trained().folder / level, "same");
+        models::read_checkpoint<boundary::PartialTraining>(trained().folder / level, "same");
     TrainHooks resume;
     resume.resume = &partial;
     CHECK(bytes_of(course.train(2, resume)) == wanted);

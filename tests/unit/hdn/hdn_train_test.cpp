@@ -10,7 +10,7 @@
 
 #include "larch/core/error.h"
 #include "larch/files/file.h"
-#include "larch/models/hdn_file.h"
+#include "larch/models/model_file.h"
 #include "tests/unit/folder.h"
 #include "tests/unit/hdn/hdn_course.h"
 
@@ -117,7 +117,7 @@ TEST_CASE("of several objects that look alike a parent tells the right one") {
 
 std::string bytes_of(const Model& model) {
   const test::Folder folder;
-  models::write_network(folder / "network.hdn", model);
+  models::write_model(folder / "network.hdn", model);
   return read_file(folder / "network.hdn");
 }
 
@@ -146,7 +146,7 @@ TEST_CASE("threads and interruptions do not change a network, of which cases may
   TrainHooks hooks;
   hooks.after_stage = [&](const PartialTraining& partial) {
     stages = partial.report.stages.size();
-    models::write_training(folder / std::to_string(stages), partial, "same");
+    models::write_checkpoint(folder / std::to_string(stages), partial, "same");
   };
   const Model whole = course.train(1, hooks);
   CHECK(stages == 11);  // with the search for the child everywhere
@@ -157,7 +157,8 @@ TEST_CASE("threads and interruptions do not change a network, of which cases may
   CHECK(bytes_of(course.train(3)) == wanted);
   for (const size_t stage : {size_t{4}, stages}) {
     CAPTURE(stage);
-    const PartialTraining partial = models::read_training(folder / std::to_string(stage), "same");
+    const PartialTraining partial =
+        models::read_checkpoint<hdn::PartialTraining>(folder / std::to_string(stage), "same");
     TrainHooks resume;
     resume.resume = &partial;
     CHECK(bytes_of(course.train(2, resume)) == wanted);

@@ -11,7 +11,7 @@
 
 #include "larch/core/error.h"
 #include "larch/models/container.h"
-#include "larch/models/pbt_file.h"
+#include "larch/models/model_file.h"
 #include "larch/tree/self_test.h"
 #include "tests/unit/folder.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
@@ -60,7 +60,7 @@ inline std::string read_bytes(const std::string& path) {
 inline pbt::Model model_of(const std::string& bytes) {
   const test::Folder folder;
   write_bytes(folder / "model", bytes);
-  return models::read_model(folder / "model");
+  return models::read_model<pbt::Model>(folder / "model");
 }
 
 /// What reading these bytes complains about; "" if it does not.

@@ -7,11 +7,8 @@
 #include <catch2/catch.hpp>
 
 #include "larch/models/binary_layout.h"
-#include "larch/models/boundary_file.h"
 #include "larch/models/boundary_layout.h"
-#include "larch/models/file.h"
-#include "larch/models/hdn_file.h"
-#include "larch/models/kinds.h"
+#include "larch/models/model_file.h"
 #include "tests/unit/models/boundary_fixtures.h"
 #include "tests/unit/models/hdn_fixtures.h"
 
@@ -26,18 +23,23 @@ using fixtures::reading;
 
 std::string file_of(const boundary::Model& model) {
   const test::Folder folder;
-  write_boundary(folder / "model", model);
+  write_model(folder / "model", model);
   return read_bytes(folder / "model");
 }
 std::string file_of(const boundary::PartialTraining& training) {
   const test::Folder folder;
-  write_boundary_training(folder / "model.ckpt", training, "same");
+  write_checkpoint(folder / "model.ckpt", training, "same");
   return read_bytes(folder / "model.ckpt");
 }
 boundary::PartialTraining training_of(const std::string& bytes, const std::string& fingerprint) {
-  return reading(
-      bytes, [&](const std::string& path) { return read_boundary_training(path, fingerprint); });
+  return reading(bytes, [&](const std::string& path) {
+    return read_checkpoint<boundary::PartialTraining>(path, fingerprint);
+  });
 }
+
+const auto read_boundary = [](const std::string& path) {
+  return read_model<boundary::Model>(path);
+};
 
 }  // namespace
 
@@ -61,7 +63,7 @@ TEST_CASE("A boundary model comes back from its file with the same bytes") {
   CHECK(back.info.seed == 77);
   CHECK(back.confidence.deviations == model.confidence.deviations);
   CHECK(back.confidence.calibration.probability.offset == -1.25);
-  CHECK(export_boundary_json(back) == export_boundary_json(model));
+  CHECK(export_json(back) == export_json(model));
 }
 
 TEST_CASE("A boundary model without modes and one of three levels come back") {
@@ -101,7 +103,7 @@ TEST_CASE("Damage under right digests never crashes the reader of boundary model
   const auto [read, refused] = fixtures::count_damage(
       original,
       {"meta", "levels", "shape", "modes", "mean_shape", "levels/0/features", "levels/1/nodes"}, 60,
-      [](const std::string& path) { describe_boundary(read_boundary(path)); });
+      [](const std::string& path) { describe_model(read_model<boundary::Model>(path)); });
   CHECK(refused > 50);
   CHECK(read > 0);
 }
@@ -169,25 +171,27 @@ TEST_CASE("Programs name the one that reads a boundary model, and boundary-refin
   const test::Folder folder;
   const std::string surface = folder / "a.bnd", network = folder / "b.hdn", tree = folder / "c.pbt",
                     partial = folder / "d";
-  write_boundary(surface, full_boundary());
-  write_network(network, fixtures::full_network());
+  write_model(surface, full_boundary());
+  write_model(network, fixtures::full_network());
   write_model(tree, fixtures::full_model());
-  write_boundary_training(partial, full_boundary_training(), "same");
-  CHECK_THROWS_WITH(read_boundary(tree),
+  write_checkpoint(partial, full_boundary_training(), "same");
+  CHECK_THROWS_WITH(read_model<boundary::Model>(tree),
                     Catch::Contains("of the kind 'pbt', not 'boundary'; pbt-detect reads it"));
-  CHECK_THROWS_WITH(read_boundary(network),
+  CHECK_THROWS_WITH(read_model<boundary::Model>(network),
                     Catch::Contains("of the kind 'hdn', not 'boundary'; hdn-detect reads it"));
-  CHECK_THROWS_WITH(read_model(surface),
+  CHECK_THROWS_WITH(read_model<pbt::Model>(surface),
                     Catch::Contains("of the kind 'boundary', not 'pbt'; boundary-refine reads it"));
-  CHECK_THROWS_WITH(read_network(surface),
+  CHECK_THROWS_WITH(read_model<hdn::Model>(surface),
                     Catch::Contains("of the kind 'boundary', not 'hdn'; boundary-refine reads it"));
-  CHECK_THROWS_WITH(read_boundary(partial), Catch::Contains("--resume"));
-  CHECK_THROWS_WITH(describe_any(partial), Catch::Contains("'boundary-checkpoint'; pbt-train"));
-  CHECK(export_any(surface) == export_boundary_json(full_boundary()));
-  const std::string text = describe_any(surface);
-  CHECK(text == describe_boundary(full_boundary()));
+  CHECK_THROWS_WITH(read_model<boundary::Model>(partial), Catch::Contains("--resume"));
+  CHECK_THROWS_WITH(describe_model(read_any_model(partial)),
+                    Catch::Contains("'boundary-checkpoint'; pbt-train"));
+  CHECK(export_json(read_any_model(surface)) == export_json(full_boundary()));
+  const std::string text = describe_model(read_any_model(surface));
+  CHECK(text == describe_model(full_boundary()));
   CHECK_THAT(text, Catch::Contains("shape and boundary of a structure, kind boundary 2") &&
-                       Catch::Contains("left kidney") && Catch::Contains("2 modes of 12 cases"));
+                       Catch::Contains("left kidney") && Catch::Contains("quality: cases 12") &&
+                       Catch::Contains("modes (2)"));
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) CHECK(line.size() < 100);
 }

@@ -8,10 +8,8 @@
 #include <catch2/catch.hpp>
 
 #include "larch/models/binary_layout.h"
-#include "larch/models/file.h"
-#include "larch/models/hdn_file.h"
 #include "larch/models/hdn_layout.h"
-#include "larch/models/kinds.h"
+#include "larch/models/model_file.h"
 #include "tests/unit/models/hdn_fixtures.h"
 #include "tests/unit/tree/forest_fixtures.h"
 
@@ -26,24 +24,28 @@ using fixtures::reading;
 
 std::string file_of(const hdn::Model& model) {
   const test::Folder folder;
-  write_network(folder / "model", model);
+  write_model(folder / "model", model);
   return read_bytes(folder / "model");
 }
 std::string file_of(const hdn::PartialTraining& training) {
   const test::Folder folder;
-  write_training(folder / "model.ckpt", training, "same");
+  write_checkpoint(folder / "model.ckpt", training, "same");
   return read_bytes(folder / "model.ckpt");
 }
 hdn::PartialTraining training_of(const std::string& bytes, const std::string& fingerprint) {
-  return reading(bytes, [&](const std::string& path) { return read_training(path, fingerprint); });
+  return reading(bytes, [&](const std::string& path) {
+    return read_checkpoint<hdn::PartialTraining>(path, fingerprint);
+  });
 }
+
+const auto read_hdn = [](const std::string& path) { return read_model<hdn::Model>(path); };
 
 }  // namespace
 
 TEST_CASE("A network comes back from its file with the same bytes") {
   const hdn::Model model = full_network();
   const std::string bytes = file_of(model);
-  const hdn::Model back = reading(bytes, read_network);
+  const hdn::Model back = reading(bytes, read_hdn);
   CHECK(file_of(back) == bytes);
   CHECK(back.structures.at(1).parent == 0);
   CHECK(back.structures[1].to_parent == model.structures[1].to_parent);
@@ -63,7 +65,7 @@ TEST_CASE("A network comes back from its file with the same bytes") {
   CHECK(seen.mean == written.mean);
   CHECK(seen.weight == written.weight);
   CHECK_FALSE(back.structures[1].appearance.exists());
-  CHECK(export_network_json(back) == export_network_json(model));
+  CHECK(export_json(back) == export_json(model));
 }
 
 TEST_CASE("A forest of a network comes back too, and a damaged one is refused") {
@@ -72,16 +74,16 @@ TEST_CASE("A forest of a network comes back too, and a damaged one is refused") 
   turned.trees = {};
   turned.forest = fixtures::random_forest(3, 4, 3, 24);
   const std::string bytes = file_of(model);
-  const hdn::Model back = reading(bytes, read_network);
+  const hdn::Model back = reading(bytes, read_hdn);
   CHECK(file_of(back) == bytes);
   CHECK(fixtures::same(back.structures[0].detectors[1].forest, turned.forest));
-  CHECK(export_network_json(back) == export_network_json(model));
+  CHECK(export_json(back) == export_json(model));
   const auto [read, refused] =
       fixtures::count_damage(to_container(model), {"structures/0/detectors/1/forest/nodes"}, 100,
-                             [](const std::string& path) { read_network(path); });
+                             [](const std::string& path) { read_model<hdn::Model>(path); });
   CHECK(refused > 50);
   turned.forest.self_tests[5].leaves[2] ^= 1;
-  CHECK_THROWS_WITH(reading(file_of(model), read_network), Catch::Contains("self-test 5"));
+  CHECK_THROWS_WITH(reading(file_of(model), read_hdn), Catch::Contains("self-test 5"));
   turned.trees = model.structures[0].detectors[0].trees;
   CHECK_THROWS_WITH(hdn::check_model(model), Catch::Contains("beside boosting trees"));
 }
@@ -89,14 +91,13 @@ TEST_CASE("A forest of a network comes back too, and a damaged one is refused") 
 TEST_CASE("A network that is damaged, cut, of a higher version or of other trees is refused") {
   const hdn::Model model = full_network();
   const std::string bytes = file_of(model);
-  fixtures::require_refusal_of_damage(bytes, read_network);
+  fixtures::require_refusal_of_damage(bytes, read_hdn);
   Container newer = to_container(model);
   newer.kind_version = 4;
-  CHECK_THROWS_WITH(reading(encode_container(newer), read_network),
-                    Catch::Contains("newer program"));
+  CHECK_THROWS_WITH(reading(encode_container(newer), read_hdn), Catch::Contains("newer program"));
   hdn::Model other = model;
   other.structures[1].root_position[0].trees.self_tests.at(9).probability_q32 ^= 1U << 20;
-  CHECK_THROWS_WITH(reading(file_of(other), read_network), Catch::Contains("self-test vector 9"));
+  CHECK_THROWS_WITH(reading(file_of(other), read_hdn), Catch::Contains("self-test vector 9"));
 }
 
 TEST_CASE("Damage under right digests never crashes the reader of networks") {
@@ -106,7 +107,7 @@ TEST_CASE("Damage under right digests never crashes the reader of networks") {
       {"meta", "structures", "channels", "structures/0/detectors/0/haar_features",
        "structures/0/detectors/1/steerable_features", "structures/1/root_position/0/nodes",
        "structures/0/appearance"},
-      100, [](const std::string& path) { describe_network(read_network(path)); });
+      100, [](const std::string& path) { describe_model(read_model<hdn::Model>(path)); });
   CHECK(refused > 100);
   CHECK(read > 0);
 }
@@ -166,20 +167,22 @@ TEST_CASE("A checkpoint goes on with the same settings alone") {
 TEST_CASE("Models of any kind are described; files of another kind are refused with their use") {
   const test::Folder folder;
   const std::string network = folder / "a.hdn", tree = folder / "b.pbt", partial = folder / "c";
-  write_network(network, full_network());
+  write_model(network, full_network());
   write_model(tree, fixtures::full_model());
-  write_training(partial, full_training(), "same");
-  CHECK_THROWS_WITH(read_network(tree),
+  write_checkpoint(partial, full_training(), "same");
+  CHECK_THROWS_WITH(read_model<hdn::Model>(tree),
                     Catch::Contains("of the kind 'pbt', not 'hdn'; pbt-detect"));
-  CHECK_THROWS_WITH(read_model(network),
+  CHECK_THROWS_WITH(read_model<pbt::Model>(network),
                     Catch::Contains("of the kind 'hdn', not 'pbt'; hdn-detect"));
-  CHECK_THROWS_WITH(read_network(partial), Catch::Contains("--resume"));
-  CHECK_THROWS_WITH(describe_any(partial), Catch::Contains("'hdn-checkpoint'; pbt-train"));
-  CHECK(describe_any(tree) == describe_model(fixtures::full_model()));
-  CHECK(export_any(network) == export_network_json(full_network()));
-  const std::string text = describe_any(network);
+  CHECK_THROWS_WITH(read_model<hdn::Model>(partial), Catch::Contains("--resume"));
+  CHECK_THROWS_WITH(describe_model(read_any_model(partial)),
+                    Catch::Contains("'hdn-checkpoint'; pbt-train"));
+  CHECK(describe_model(read_any_model(tree)) == describe_model(fixtures::full_model()));
+  CHECK(export_json(read_any_model(network)) == export_json(full_network()));
+  const std::string text = describe_model(read_any_model(network));
   CHECK_THAT(text, Catch::Contains("hierarchical detection network, kind hdn 3") &&
-                       Catch::Contains("left eye") && Catch::Contains("everywhere"));
+                       Catch::Contains("name left eye") && Catch::Contains("detectors (") &&
+                       Catch::Contains("structures/1/root_position/0:"));
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) CHECK(line.size() < 100);
 }

@@ -38,7 +38,7 @@ TEST_CASE("Damage under right digests never crashes the reader") {
         char& byte = bytes_in(damaged, name)[i];
         byte = static_cast<char>(byte ^ change);
         try {
-          const pbt::Model result = decode_model(damaged);
+          const pbt::Model result = decode_model<pbt::Model>(damaged);
           tree::make_self_tests(result, result.features.size(), 1);
           export_json(result);
           ++read;
@@ -60,28 +60,29 @@ TEST_CASE("Sections that are cut, longer, missing, renamed or of another section
     for (size_t cut = 0; cut < section.bytes.size(); cut += 1 + section.bytes.size() / 200) {
       Container shorter = original;
       bytes_in(shorter, name).resize(cut);
-      CHECK_THROWS_AS(decode_model(shorter), InputError);
+      CHECK_THROWS_AS(decode_model<pbt::Model>(shorter), InputError);
     }
     Container longer = original;
     bytes_in(longer, name) += '\0';
-    CHECK_THROWS_WITH(decode_model(longer), Catch::Contains("left over"));
+    CHECK_THROWS_WITH(decode_model<pbt::Model>(longer), Catch::Contains("left over"));
     Container missing = original;
     missing.sections.erase(name);
     const bool may_be_missing = name == "validation" || name == "history";
     CHECK(section.required == !may_be_missing);
     if (may_be_missing) {
-      CHECK_NOTHROW(decode_model(missing));
+      CHECK_NOTHROW(decode_model<pbt::Model>(missing));
     } else {
-      CHECK_THROWS_WITH(decode_model(missing), Catch::Contains("'" + name + "' is missing"));
+      CHECK_THROWS_WITH(decode_model<pbt::Model>(missing),
+                        Catch::Contains("'" + name + "' is missing"));
     }
     Container renamed = missing;
     renamed.sections["x" + name] = section;
-    if (!may_be_missing) CHECK_THROWS_AS(decode_model(renamed), InputError);
+    if (!may_be_missing) CHECK_THROWS_AS(decode_model<pbt::Model>(renamed), InputError);
     for (const auto& [other, its] : original.sections) {
       if (other == name) continue;
       Container exchanged = original;
       bytes_in(exchanged, name) = its.bytes;
-      CHECK_THROWS_AS(decode_model(exchanged), InputError);
+      CHECK_THROWS_AS(decode_model<pbt::Model>(exchanged), InputError);
     }
   }
 }

@@ -51,7 +51,7 @@ TEST_CASE("a training that is stopped at any node goes on to the same bytes") {
   const test::Folder folder;
   const std::string checkpoint = folder / "checkpoint";
   const auto checkpoint_bytes = [&](const pbt::PartialModel& partial) {
-    models::write_partial(checkpoint, partial, "same settings");
+    models::write_checkpoint(checkpoint, partial, "same settings");
     return read_bytes(checkpoint);
   };
   std::vector<std::string> after;
@@ -79,7 +79,8 @@ TEST_CASE("a training that is stopped at any node goes on to the same bytes") {
       CHECK(stopped.code() == ExitCode::kTerminated);
     }
     CHECK(finished == stop_after);
-    const pbt::PartialModel partial = models::read_partial(checkpoint, "same settings");
+    const pbt::PartialModel partial =
+        models::read_checkpoint<pbt::PartialModel>(checkpoint, "same settings");
     CHECK(partial.finished == stop_after);
     pbt::TrainHooks resume;
     resume.resume = &partial;
@@ -99,13 +100,14 @@ TEST_CASE("an ensemble does not depend on threads, and goes on from any node") {
   pbt::TrainHooks hooks;
   hooks.after_node = [&](const pbt::PartialModel& partial) {
     checkpoints.push_back(folder / std::to_string(checkpoints.size()));
-    models::write_partial(checkpoints.back(), partial, "same settings");
+    models::write_checkpoint(checkpoints.back(), partial, "same settings");
   };
   const std::string expected = bytes_of(train_on(volumes, config, hooks, context_of(1)));
   CHECK(bytes_of(train_on(volumes, config, {}, context_of(3))) == expected);
   REQUIRE(checkpoints.size() >= 9);
   for (const std::string& path : checkpoints) {
-    const pbt::PartialModel partial = models::read_partial(path, "same settings");
+    const pbt::PartialModel partial =
+        models::read_checkpoint<pbt::PartialModel>(path, "same settings");
     pbt::TrainHooks resume;
     resume.resume = &partial;
     CHECK(bytes_of(train_on(volumes, config, resume, context_of(2))) == expected);

@@ -92,6 +92,12 @@ void InputDigests::note(const std::string& path) {
   noted_.emplace(path, stamp);
 }
 
+void InputDigests::know(const std::string& path, const std::string& digest) {
+  const std::lock_guard lock(mutex_);
+  const auto noted = noted_.find(path);
+  if (noted != noted_.end()) digests_.emplace(path + "\n" + noted->second.dump(), digest);
+}
+
 Json InputDigests::record(const std::string& path) {
   Json stamp = input_stamp(path);
   if (stamp.is_null()) return Json::object();

@@ -23,6 +23,8 @@ class InputDigests {
  public:
   /// Remembers the stamp of an input that is going to be read.
   void note(const std::string& path);
+  /// The digest of what was read of an input since it was noted, so that `record` does not read it.
+  void know(const std::string& path, const std::string& digest);
   /// The stamp, and "SHA256" unless the input cannot be read twice (a pipe). If the stamp is not
   /// what it was when it was noted, there is "ChangedDuringRun" instead: also after a change of
   /// rights or names alone, since a content that is written over keeps its size and can be given
