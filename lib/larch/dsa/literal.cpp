@@ -203,10 +203,11 @@ void cpu::match_literally(const MatchJob& job, const Context& context) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t frame = i / blocks;
       const uint64_t* sums = terms.empty() ? nullptr : terms.data();
+      const Metric metric = sums == nullptr ? Metric::kEhd : Metric::kEntropy;
       const LiteralBlock block(job, sums, frame, static_cast<int32_t>(i % blocks));
       job.out[i] = dsa::match_literally(block, pixels, job.centre ? job.centre[frame] : Vec3i{},
                                         grid.image.z > 1 ? 3 : 2, job.range, job.bin_shift[frame],
-                                        Ranking{job.config->metric, sums});
+                                        Ranking{metric, sums});
     }
   });
 }
