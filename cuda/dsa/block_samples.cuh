@@ -14,7 +14,7 @@
 // threads call these functions together, but for visit, which is for one warp.
 namespace larch::dsa::cuda {
 
-/// What the blocks of a launch share; pointers are of the device.
+/// The arguments that all blocks of a launch share; pointers are of the device.
 struct MatchArguments {
   const uint16_t* mask = nullptr;
   const uint16_t* mask_at_zero = nullptr;

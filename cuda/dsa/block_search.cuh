@@ -71,8 +71,8 @@ class BlockSearch {
     return true;
   }
 
-  /// As search_block asks for it; all threads together, as all functions of this class. Each warp
-  /// takes displacements of its own.
+  /// Finds the best displacement, as search_block asks for it. All threads call it together, as all
+  /// functions of this class; each warp takes displacements of its own.
   __device__ __noinline__ Found window(const SearchPlan& plan, const Ranking& ranking) {
     const int warp = static_cast<int>(threadIdx.x / 32);
     const int32_t side = 2 * plan.range + 1, count = side * side;

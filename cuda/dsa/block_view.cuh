@@ -22,7 +22,7 @@ constexpr uint32_t kAllLanes = 0xffffffffu;
 /// through by the slower loads that ask which memory it is of.
 extern __shared__ __align__(16) uint32_t shared_words[];
 
-/// Whether the rows of images begin with a word of two samples.
+/// Tells whether the rows of images begin with a word of two samples.
 inline bool have_whole_words(int32_t width, std::initializer_list<const uint16_t*> images) {
   return width % 2 == 0 && std::all_of(images.begin(), images.end(), [](const uint16_t* image) {
            return reinterpret_cast<uintptr_t>(image) % sizeof(uint32_t) == 0;

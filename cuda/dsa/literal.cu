@@ -14,7 +14,7 @@
 namespace larch::dsa::cuda {
 namespace {
 
-/// What the blocks of a launch share; pointers are of the device.
+/// The arguments that all blocks of a launch share; pointers are of the device.
 struct LiteralArguments {
   const uint16_t* mask = nullptr;
   const uint16_t* contrast = nullptr;

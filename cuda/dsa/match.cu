@@ -198,7 +198,7 @@ SharedPlan field_plan(const MatchArguments& a) {
   return plan;
 }
 
-/// Whether match_over_field can do it: blocks of a usual size with scores that fit on chip.
+/// Tells whether match_over_field can search blocks of this size: their scores have to fit on chip.
 bool can_match_over_field(const MatchArguments& a, const Device& device) {
   if (int64_t{a.block.x} * a.block.y > kFieldPixels || a.block.x > kFieldRow ||
       a.block.y > kFieldRows) {

@@ -160,7 +160,7 @@ class BrickBlock {
   __device__ const FieldView& view_of(int32_t field) const {
     return kOnly ? run_.only : memory_.views[field];
   }
-  /// Where phi is read in a step.
+  /// Tells whether a step reads phi from the second buffer.
   __device__ bool reads_second(int32_t step) const { return run_.job.side_in(step) != 0; }
   __device__ StepCount* counts(int32_t step) const {
     return run_.job.counts + int64_t{step} * views_.count;

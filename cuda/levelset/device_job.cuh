@@ -9,7 +9,7 @@
 #include "cuda/levelset/field_view.cuh"
 #include "larch/core/buffer.h"
 
-// What the trackers share on the host: a job on the device.
+// A job on the device, as both trackers hold it on the host.
 namespace larch::levelset::cuda {
 
 /// What is listed.

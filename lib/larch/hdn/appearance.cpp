@@ -130,24 +130,25 @@ Pose moved(const Pose& found, const RelativePose& change, const RelativePose& ga
   return part == RelativePose{} ? found : pose::pose_from_relative(found, part);
 }
 
-/// Tells of each point whether it lies in the mean shape, or at most `margin` of the diagonal of
-/// its box beside it; none at the border does.
-std::vector<bool> points_near(const Volume<float>& distance_mm, double margin) {
+/// Returns how far each point of the grid lies outside of the mean shape, in diagonals of its box;
+/// points at the border of the grid lie at infinity.
+std::vector<double> outside_of(const Volume<float>& distance_mm) {
   const bool is_ball = distance_mm.empty();
   const Pose box =
       is_ball
           ? Pose{{}, {}, {1, 1, 1}}
           : pose::fit_pose(mapped<uint8_t>(distance_mm, [](float d) { return d < 0; }), distance_mm)
                 .pose;
-  std::vector<bool> near;
+  std::vector<double> outside;
   for (size_t k = 0; k < kAppearancePoints; ++k) {
     const Vec3d u = box_place(k);
-    const double outside =
+    const double distance =
         is_ball ? norm(u) - 0.5 : pose::sample_distance(distance_mm, world_from_box(box, u)).mm;
     const double most = std::max({std::abs(u.x), std::abs(u.y), std::abs(u.z)});
-    near.push_back(outside <= margin * norm(box.edges_mm) && most < kReach * (0.5 - 1.0 / kSide));
+    const bool is_at_border = most >= kReach * (0.5 - 1.0 / kSide);
+    outside.push_back(is_at_border ? INFINITY : distance / norm(box.edges_mm));
   }
-  return near;
+  return outside;
 }
 
 /// The image in a box, of mean 0 and variance 1; NAN outside of the image.
@@ -169,8 +170,10 @@ std::vector<double> look_at(const FinestImage& image, const Pose& pose) {
   return look;
 }
 
-/// The mean of cases but those of a fold. Points at which cases differ weigh less.
-Appearance mean_of(const std::vector<std::vector<double>>& looks, const std::vector<bool>& near,
+/// Returns the mean of all cases but those of a fold. Points at which cases differ weigh less, and
+/// points farther outside than `margin` weigh nothing.
+Appearance mean_of(const std::vector<std::vector<double>>& looks,
+                   const std::vector<double>& outside, double margin,
                    const std::vector<size_t>& fold_of, size_t without) {
   Appearance out;
   for (size_t k = 0; k < kAppearancePoints; ++k) {
@@ -186,8 +189,8 @@ Appearance mean_of(const std::vector<std::vector<double>>& looks, const std::vec
     const bool is_known = n > used / 2;
     const double mean = is_known ? sum / n : 0, variance = is_known ? squares / n - mean * mean : 0;
     out.mean.push_back(static_cast<int32_t>(std::lround(mean * kUnit)));
-    out.weight.push_back(
-        near[k] && is_known ? static_cast<int32_t>(std::lround(1000 / (variance + 0.3))) : 0);
+    const bool counts = outside[k] <= margin && is_known;
+    out.weight.push_back(counts ? static_cast<int32_t>(std::lround(1000 / (variance + 0.3))) : 0);
   }
   return out;
 }
@@ -208,13 +211,15 @@ Appearance learn_appearance(const std::vector<FinestImage>& images,
   if (count < kFewestCases || folds.size() < 2) return {};
   std::vector<std::vector<double>> looks(images.size());
   for (size_t c = 0; c < looks.size(); ++c) looks[c] = look_at(images[c], cases.truth[c]);
+  const std::vector<double> outside = outside_of(mean_distance_mm);
   Appearance learned;
   std::vector<RelativePose> changes(images.size()), best(images.size());
   double least = -6 * kLeastGain;
   for (const double margin : {0.0, 0.05}) {
-    const std::vector<bool> near = points_near(mean_distance_mm, margin);
     std::map<size_t, Appearance> without;
-    for (const size_t fold : folds) without[fold] = mean_of(looks, near, cases.fold_of, fold);
+    for (const size_t fold : folds) {
+      without[fold] = mean_of(looks, outside, margin, cases.fold_of, fold);
+    }
     parallel_for(context.threads, count, 1, [&](int64_t begin, int64_t end) {
       for (auto c = static_cast<size_t>(begin); c < static_cast<size_t>(end); ++c) {
         changes[c] = best_change(without.at(cases.fold_of[c]), images[c], poses[c]);
@@ -237,7 +242,7 @@ Appearance learn_appearance(const std::vector<FinestImage>& images,
     }
     if (left >= least) continue;
     least = left;
-    learned = mean_of(looks, near, cases.fold_of, kNoFold);
+    learned = mean_of(looks, outside, margin, cases.fold_of, kNoFold);
     learned.gains = gains;
     best = changes;
   }
