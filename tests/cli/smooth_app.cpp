@@ -37,7 +37,7 @@ void average_along_x(Volume<float>& image) {
 Outputs smooth(const cases::CaseJob& c, const Options& o, const cases::Nothing&) {
   const auto image = std::make_shared<Volume<float>>(read_volume<float>(c.row.image, c.read));
   {
-    const cases::Turn turn = c.turn();
+    const Turn turn = c.context().turn();
     for (int i = 0; i < o.config.passes; ++i) average_along_x(*image);
   }
   Outputs outputs;

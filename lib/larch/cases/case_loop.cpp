@@ -96,6 +96,7 @@ class LoopRunner {
     whole_.stop = side_.stop = nullptr;
     whole_.progress_sink = side_.progress_sink = {};
     side_.threads = std::max(1, context.threads / std::max(1, threads_));
+    side_.wait_for_turn = [this] { return turn(); };
   }
 
   void run() {
@@ -107,9 +108,10 @@ class LoopRunner {
     }
     lead();
     for (std::thread& thread : threads) thread.join();
+    side_.threads = whole_.threads;
     for (const size_t item : again_) {
       if (!goes_on()) break;
-      do_case(item, whole_, /*may_repeat=*/false);
+      do_case(item, /*may_repeat=*/false);
     }
     if (error_) std::rethrow_exception(error_);
   }
@@ -137,6 +139,15 @@ class LoopRunner {
     }
   }
 
+  /// Throws Stopped if the run is to end.
+  Turn turn() {
+    std::unique_lock lock(turn_);
+    if (stop_ != nullptr && stop_->load() != 0) {
+      throw Stopped("stopped", static_cast<ExitCode>(stop_->load()));
+    }
+    return Turn(whole_, std::move(lock));
+  }
+
   void lead() {
     while (true) {
       size_t item = 0;
@@ -147,16 +158,14 @@ class LoopRunner {
         item = next_++;
         budget_.enter(item, size_of(item));
       }
-      do_case(item, side_, /*may_repeat=*/true);
+      do_case(item, /*may_repeat=*/true);
     }
   }
 
-  void do_case(size_t item, const Context& side, bool may_repeat) {
+  void do_case(size_t item, bool may_repeat) {
     std::exception_ptr error;
     try {
-      if (goes_on()) {
-        loop_.work(item, {side, [this] { return Turn(&turn_, whole_, stop_); }});
-      }
+      if (goes_on()) loop_.work(item, side_);
     } catch (...) {
       error = std::current_exception();
     }

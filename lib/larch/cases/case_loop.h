@@ -2,16 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <string>
 
 #include "larch/core/context.h"
-#include "larch/core/error.h"
 
 // Many cases, each in a thread of its own, side by side within a bound of memory.
 namespace larch::cases {
@@ -24,30 +21,6 @@ void give_memory_back(int64_t memory_bytes);
 void warn_of_memory(const std::string& path, int64_t voxels, int bytes_per_voxel,
                     int64_t memory_bytes, const Context& context);
 
-/// The right to use the device and all threads, which one case has at a time; held until the object
-/// ends.
-class Turn {
- public:
-  /// Waits for the turn. Throws Stopped if `stop` asks for the end of the run.
-  Turn(std::mutex* mutex, const Context& whole, const std::atomic<int>* stop) : context_(whole) {
-    if (mutex != nullptr) lock_ = std::unique_lock(*mutex);
-    if (stop != nullptr && stop->load() != 0) {
-      throw Stopped("stopped", static_cast<ExitCode>(stop->load()));
-    }
-  }
-  const Context& context() const { return context_; }
-
- private:
-  std::unique_lock<std::mutex> lock_{};
-  const Context& context_;
-};
-
-/// The contexts of a case at work.
-struct CaseContext {
-  const Context& side;  ///< its share of the threads
-  std::function<Turn()> turn;
-};
-
 struct CaseSize {
   int64_t voxels = 0;
   int64_t bytes = 0;  ///< on the host, as far as they are known: a first guess
@@ -59,7 +32,7 @@ struct CaseLoop {
   /// The size of a case before it is worked on. What it throws is left for `work` to find again.
   std::function<CaseSize(size_t)> size;
   /// Does a case. What it throws is its failure; Stopped and DeviceError end the run.
-  std::function<void(size_t, const CaseContext&)> work;
+  std::function<void(size_t, const Context&)> work;
   /// Called for a case that failed, from its thread. False ends the run.
   std::function<bool(size_t, const std::exception_ptr&)> failed;
 };

@@ -25,11 +25,11 @@ struct OneCase {
   OneCase(const OneCase&) = delete;  // the job refers to the other members
   OneCase& operator=(const OneCase&) = delete;
   /// Checks its names.
-  OneCase(const detail::AnyCaseProgram& program, const CheckedRun& run, const CaseContext& whole)
+  OneCase(const detail::AnyCaseProgram& program, const CheckedRun& run, const Context& whole)
       : row{std::filesystem::path(program.images.input.path).filename().string(),
             program.images.input, ""},
         files(program.images.files()),
-        read(program.images.read_options(whole.side)),
+        read(program.images.read_options(whole)),
         job(row, files, read, whole, /*is_of_list=*/false) {
     if (!program.check_names) return;
     std::set<std::string> names;
@@ -65,14 +65,13 @@ bool is_over(const ListedCases& list, const CheckedRun& run, size_t i) {
   return true;
 }
 
-Plan plan_list(const detail::AnyCaseProgram& program, const CheckedRun& run,
-               const CaseContext& whole) {
+Plan plan_list(const detail::AnyCaseProgram& program, const CheckedRun& run, const Context& whole) {
   const ListedCases list(program, run, whole);
   Plan plan;
   bool lack_memory = true;
   for (size_t i = 0; i < list.cases.size(); ++i) {
-    whole.side.throw_if_stopped("stopped after " + std::to_string(i) + " of " +
-                                std::to_string(list.cases.size()) + " cases were looked at");
+    whole.throw_if_stopped("stopped after " + std::to_string(i) + " of " +
+                           std::to_string(list.cases.size()) + " cases were looked at");
     try {
       if (!is_over(list, run, i)) add_case(program, list.job(i, whole), plan);
     } catch (const DeviceError&) {
@@ -102,7 +101,6 @@ CaseLook look_at_image(const CaseJob& job) {
 Outputs detail::run_cases(const AnyCaseProgram& program, const CheckedRun& run, Context& context) {
   const Images& images = program.images;
   give_memory_back(images.memory.count);
-  const CaseContext whole{context, [&] { return Turn(nullptr, context, nullptr); }};
   const DigestSink digest = [&run](const std::string& path, const std::string& sha256) {
     run.digests.know(path, sha256);
   };
@@ -118,7 +116,6 @@ Outputs detail::run_cases(const AnyCaseProgram& program, const CheckedRun& run, 
 
 Plan detail::plan_cases(const AnyCaseProgram& program, const CheckedRun& run,
                         const Context& context) {
-  const CaseContext whole{context, [&] { return Turn(nullptr, context, nullptr); }};
   program.prepare(context, {});
   if (program.images.is_list()) return plan_list(program, run, whole);
   Plan plan;

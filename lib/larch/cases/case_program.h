@@ -26,7 +26,7 @@ namespace larch::cases {
 class CaseJob {
  public:
   CaseJob(const Case& row, const std::vector<CaseOutput>& files, const ReadOptions& read,
-          const CaseContext& context, bool is_of_list)
+          const Context& context, bool is_of_list)
       : row(row),
         files(files),
         read(is_of_list ? options_of_case(row, read) : read),
@@ -41,13 +41,12 @@ class CaseJob {
   /// The file of a product, by the name of its flag; empty: it is not wanted.
   std::string file(const std::string& flag) const { return file_of(files, flag); }
   bool wants(const std::string& flag) const { return !file(flag).empty(); }
-  /// The own thread of the case, with its share of the threads.
-  const Context& context() const { return context_.side; }
-  /// The device and all threads, for one case at a time.
-  Turn turn() const { return context_.turn(); }
+  /// The own thread of the case, with its share of the threads; context().turn() has the device and
+  /// all of them, for one case at a time.
+  const Context& context() const { return context_; }
 
  private:
-  const CaseContext& context_;
+  const Context& context_;
 };
 
 /// A case as --dry-run tells it.

@@ -11,8 +11,8 @@
 
 #include "larch/app/failures.h"
 #include "larch/cases/status_table.h"
-#include "larch/cases/step.h"
 #include "larch/core/error.h"
+#include "larch/core/step.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/files/temporaries.h"
@@ -117,7 +117,7 @@ class ListRun {
     loop.count = list_.cases.size();
     loop.memory_bytes = program_.images.memory.count;
     loop.size = [this](size_t i) { return size(i); };
-    loop.work = [this](size_t i, const CaseContext& context) { work(i, context); };
+    loop.work = [this](size_t i, const Context& context) { work(i, context); };
     loop.failed = [this](size_t i, const std::exception_ptr& error) { return fail(i, error); };
     const auto start = Clock::now();
     // A run that was killed at its table left a file though no case is missing.
@@ -153,12 +153,11 @@ class ListRun {
     if (program_.bytes_per_voxel > 0) return size;
     Context quiet = context_;
     quiet.log_sink = {};
-    const CaseContext whole{quiet, [&] { return Turn(nullptr, quiet, nullptr); }};
-    size.bytes = program_.look(list_.job(i, whole)).bytes;
+    size.bytes = program_.look(list_.job(i, quiet)).bytes;
     return size;
   }
 
-  void work(size_t i, const CaseContext& context) {
+  void work(size_t i, const Context& context) {
     const auto start = Clock::now();
     const CaseFiles& files = list_.files[i];
     const larch::detail::ResultsBasis basis = run_.basis(list_.inputs(i));
@@ -170,7 +169,7 @@ class ListRun {
       try {
         larch::detail::write_case(
             files, earlier, {basis, context_, outputs, seconds_since(start), run_.digests, &cells},
-            context.side);
+            context);
         const Ending ending = outputs.status_word == "rejected" ? kRejected : kOk;
         over(i, ending);
         return tell(i, ending, seconds, outputs);
@@ -337,8 +336,8 @@ void check_id(const std::string& id) {
 }
 
 ListedCases::ListedCases(const detail::AnyCaseProgram& program, const CheckedRun& run,
-                         const CaseContext& whole)
-    : read(program.images.read_options(whole.side)), columns(program.columns) {
+                         const Context& whole)
+    : read(program.images.read_options(whole)), columns(program.columns) {
   const Images& images = program.images;
   CaseColumns wanted;
   wanted.files_exist = false;  // one that is missing is the failure of its case

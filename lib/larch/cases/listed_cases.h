@@ -25,11 +25,11 @@ struct ListedCases {
   /// input, a carried column that the list does not have or status.tsv has already) and OutputError
   /// (an output is there and neither --force nor --skip-existing is given).
   ListedCases(const detail::AnyCaseProgram& program, const larch::detail::CheckedRun& run,
-              const CaseContext& whole);
+              const Context& whole);
 
   /// The inputs of case `i`, for its record.
   std::vector<RunInput> inputs(size_t i) const;
-  CaseJob job(size_t i, const CaseContext& context) const {
+  CaseJob job(size_t i, const Context& context) const {
     return {cases[i], files[i].outputs, read, context, /*is_of_list=*/true};
   }
 };

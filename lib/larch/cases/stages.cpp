@@ -8,7 +8,7 @@
 #include <mutex>
 #include <thread>
 
-#include "larch/cases/step.h"
+#include "larch/core/step.h"
 
 namespace larch::cases {
 namespace {

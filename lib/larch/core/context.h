@@ -5,8 +5,10 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "larch/core/device.h"
 #include "larch/core/error.h"
@@ -14,6 +16,22 @@
 namespace larch {
 
 enum class LogLevel { kError, kWarning, kInfo, kDebug };
+
+struct Context;
+
+/// The right to use the device and all threads, which one of several jobs has at a time; held until
+/// the object ends.
+class Turn {
+ public:
+  /// `whole`: with the device and all threads; it must outlive the turn.
+  explicit Turn(const Context& whole, std::unique_lock<std::mutex> lock = {})
+      : whole_(&whole), lock_(std::move(lock)) {}
+  const Context& context() const { return *whole_; }
+
+ private:
+  const Context* whole_;
+  std::unique_lock<std::mutex> lock_;
+};
 
 /// Everything an operation may know about the run it is part of. An argument, never a global.
 struct Context {
@@ -26,7 +44,11 @@ struct Context {
   std::function<void(double, std::string_view)> progress_sink{};
   /// Set by a signal handler to the exit code wanted (130 or 143); 0 = go on. May be null.
   const std::atomic<int>* stop = nullptr;
+  /// Where several jobs share the device: waits until it is the turn of this one, which has a share
+  /// of the threads until then. Empty: the job has all for itself.
+  std::function<Turn()> wait_for_turn{};
 
+  Turn turn() const { return wait_for_turn ? wait_for_turn() : Turn(*this); }
   void log(LogLevel level, std::string_view text) const {
     if (log_sink) log_sink(level, text);
   }

@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/boundary/slide.h"
-#include "larch/cases/step.h"
 #include "larch/core/error.h"
+#include "larch/core/step.h"
 #include "larch/features/steerable/steerable_math.h"
 #include "larch/io/markups/markups.h"
 #include "larch/io/mesh/mesh_io.h"
@@ -38,7 +38,7 @@ struct RefinementJob {
   std::vector<float> probability{}, displacement_mm{};
   int32_t label = 1;
   std::string name{};  ///< of the structure
-  cases::StepSeconds seconds{};
+  StepSeconds seconds{};
   double confidence = -1;  ///< below 0: the model does not know
   std::string remark{};    ///< about the start
 };
@@ -314,15 +314,15 @@ Outputs refine_boundary(const cases::CaseJob& c, const boundary::ResidentModel& 
   Volume<int16_t> voxels;
   boundary::Start start;
   {
-    const cases::Step step(job->seconds, "model space", 0, c.context());
+    const Step step(job->seconds, "model space", 0, c.context());
     voxels = image::to_model_space(job->image, model.space, c.context(), "'" + c.row.image + "'");
     if (!c.wants("qc")) job->image = {};
     start = make_start(files, model, voxels.grid(), c.read, job->start);
     job->remark = check_inside(c, job->start, job->grid);
   }
   {
-    const cases::Turn turn = c.turn();
-    const cases::Step step(job->seconds, "refinement", 0.3, turn.context());
+    const Turn turn = c.context().turn();
+    const Step step(job->seconds, "refinement", 0.3, turn.context());
     const auto images = boundary::make_images(
         resident, voxels, image::extent_of(job->grid, voxels.grid()), turn.context());
     boundary::Refined refined =

@@ -143,8 +143,7 @@ void mark_missing(std::vector<metrics::StructureScores>& scores) {
 /// among those that fail ends the run.
 std::vector<metrics::CaseScores> score_cases(
     const EvaluationRequest& request, const std::function<cases::CaseSize(const Case&)>& size,
-    const std::function<std::vector<metrics::StructureScores>(const Case&,
-                                                              const cases::CaseContext&)>& score,
+    const std::function<std::vector<metrics::StructureScores>(const Case&, const Context&)>& score,
     const Context& context) {
   const std::vector<Case>& pairs = request.cases;
   std::vector<metrics::CaseScores> scored(pairs.size());
@@ -155,7 +154,7 @@ std::vector<metrics::CaseScores> score_cases(
   loop.count = pairs.size();
   loop.memory_bytes = request.memory_bytes;
   loop.size = [&](size_t i) { return size(pairs[i]); };
-  loop.work = [&](size_t i, const cases::CaseContext& c) {
+  loop.work = [&](size_t i, const Context& c) {
     scored[i] = {escaped(pairs[i].id), score(pairs[i], c)};
     if (request.missing.contains(pairs[i].id)) mark_missing(scored[i].structures);
     const size_t done = ++over;
@@ -411,9 +410,9 @@ Outputs evaluate_labels(const EvaluationRequest& request, const metrics::LabelSc
     return cases::CaseSize{voxels, config.surfaces ? std::max(bytes, request.memory_bytes) : bytes};
   };
   LabelSearch search(config);
-  const auto score = [&](const Case& c, const cases::CaseContext& at_work) {
+  const auto score = [&](const Case& c, const Context& at_work) {
     const auto [prediction, reference] = read_label_maps(c, request, config, search, context);
-    const cases::Turn turn = at_work.turn();
+    const Turn turn = at_work.turn();
     return metrics::score_labels(prediction, reference, config, turn.context(),
                                  surface_bytes(request, prediction.voxels()));
   };
@@ -452,18 +451,18 @@ Outputs evaluate_meshes(const EvaluationRequest& request, const std::vector<int>
     return cases::CaseSize{bytes + voxels, kMeshPerByte * bytes + per_voxel * voxels};
   };
   LabelSearch search({labels});
-  const auto score = [&](const Case& c, const cases::CaseContext& at_work) {
+  const auto score = [&](const Case& c, const Context& at_work) {
     const Mesh prediction = predicted_mesh(request, c);
     if (has_mesh_extension(c.label)) {
       const Mesh reference = read_mesh(c.label, request.read.warn);
-      const cases::Turn turn = at_work.turn();
+      const Turn turn = at_work.turn();
       return std::vector{metrics::score_mesh(prediction, reference, turn.context())};
     }
     const LabelVolume map = read_labels(c.label, request.read);
     const std::vector<int32_t> there = metrics::labels_in(map);
     search.look(c, nullptr, there, context);
     const Volume<uint8_t> reference = metrics::mask_of(map, labels.empty() ? there : labels);
-    const cases::Turn turn = at_work.turn();
+    const Turn turn = at_work.turn();
     return std::vector{metrics::score_mesh(prediction, reference, turn.context())};
   };
   const std::vector<metrics::CaseScores> scored = score_cases(request, size, score, context);
@@ -526,7 +525,7 @@ Outputs evaluate_poses(const EvaluationRequest& request, const Context& context)
     const int64_t bytes = bytes_of_prediction(request, c) + file_bytes(c.label);
     return cases::CaseSize{bytes, kJsonPerByte * bytes};
   };
-  const auto score = [&](const Case& c, const cases::CaseContext&) {
+  const auto score = [&](const Case& c, const Context&) {
     std::vector<metrics::StructureScores> scores;
     const PosePairs read = read_pose_pairs(c, network, request);
     Json& poses = compared[static_cast<size_t>(&c - request.cases.data())];

@@ -10,10 +10,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "larch/cases/step.h"
 #include "larch/config/config.h"
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
+#include "larch/core/step.h"
 #include "larch/image/preprocess.h"
 #include "larch/io/markups/markups.h"
 #include "larch/models/layout.h"
@@ -32,7 +32,7 @@ struct PoseJob {
   Grid grid{};            ///< of the image
   std::vector<DetectedPose> poses{};
   std::vector<int32_t> parents{};  ///< by structure; -1: none
-  cases::StepSeconds seconds{};
+  StepSeconds seconds{};
 };
 
 std::string rounded(const char* pattern, double value) {
@@ -89,13 +89,13 @@ DetectedPose detected(const hdn::FoundStructure& found, const hdn::ResidentModel
 void find_structures(const cases::CaseJob& c, const hdn::ResidentModel& network, PoseJob& job) {
   Volume<int16_t> voxels;
   {
-    const cases::Step step(job.seconds, "model space", 0, c.context());
+    const Step step(job.seconds, "model space", 0, c.context());
     voxels =
         image::to_model_space(job.image, network.model.space, c.context(), "'" + c.row.image + "'");
     if (!c.wants("qc")) job.image = {};
   }
-  const cases::Turn turn = c.turn();
-  const cases::Step step(job.seconds, "detection", 0.2, turn.context());
+  const Turn turn = c.context().turn();
+  const Step step(job.seconds, "detection", 0.2, turn.context());
   hdn::SharedTimes shared;
   const std::vector<hdn::FoundStructure> found =
       hdn::detect(network, voxels, job.grid, turn.context(), &shared);

@@ -13,9 +13,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "larch/cases/step.h"
 #include "larch/config/config.h"
 #include "larch/core/error.h"
+#include "larch/core/step.h"
 #include "larch/files/file.h"
 #include "larch/filters/components.h"
 #include "larch/image/preprocess.h"
@@ -41,7 +41,7 @@ struct DetectionJob {
   LabelTable classes{};          ///< of the model, beside the background
   std::vector<Mesh> surfaces{};  ///< of the structures together, then of each of several; LPS mm
   int64_t voxels = -1;           ///< of the structures; -1: they were not looked for
-  cases::StepSeconds seconds{};
+  StepSeconds seconds{};
 };
 using DetectionPtr = std::shared_ptr<DetectionJob>;
 
@@ -120,7 +120,7 @@ void evaluate(const cases::CaseJob& c, const DetectionRequest& request,
               const models::VoxelModel& model, DetectionJob& job) {
   std::vector<Volume<int16_t>> voxels;
   {
-    const cases::Step step(job.seconds, "model space", 0, c.context());
+    const Step step(job.seconds, "model space", 0, c.context());
     for (const Volume<float>& image : job.components) {
       voxels.push_back(image::to_model_space(image, image_model(model).space, c.context(),
                                              "'" + c.row.image + "'"));
@@ -135,8 +135,8 @@ void evaluate(const cases::CaseJob& c, const DetectionRequest& request,
     }
     job.components.clear();
   }
-  const cases::Turn turn = c.turn();
-  const cases::Step step(job.seconds, "evaluation", 0.2, turn.context());
+  const Turn turn = c.context().turn();
+  const Step step(job.seconds, "evaluation", 0.2, turn.context());
   job.maps = evaluate_voxels(model, voxels, request_of(c, request, model), job.roi, job.grid,
                              turn.context());
 }
@@ -174,7 +174,7 @@ Mesh surface_of(Volume<uint8_t> mask, const mesh::SmoothConfig& config, const Co
 /// From the probability to the labels and their surfaces.
 void find_structure(const cases::CaseJob& c, const DetectConfig& config,
                     const models::VoxelModel& model, DetectionJob& job) {
-  auto step = std::make_unique<cases::Step>(job.seconds, "structure", 0.6, c.context());
+  auto step = std::make_unique<Step>(job.seconds, "structure", 0.6, c.context());
   if (!job.maps.labels.empty()) {  // every voxel is of a class
     job.labels = std::move(job.maps.labels[0]);
     const Volume<uint8_t>& roi = job.roi.in_image;
@@ -200,7 +200,7 @@ void find_structure(const cases::CaseJob& c, const DetectConfig& config,
   job.labels = classes_inside(mask, model, job.maps);
   if (!c.wants("mesh")) return;
   step.reset();
-  const cases::Step surfaces(job.seconds, "surface", 0.9, c.context());
+  const Step surfaces(job.seconds, "surface", 0.9, c.context());
   job.surfaces.push_back(surface_of(std::move(mask), config.smooth, c.context()));
   for (size_t k = 0; k < job.classes.size() && job.classes.size() > 1; ++k) {
     const auto of_class =

@@ -314,7 +314,7 @@ std::vector<SurveyedCase> survey(const TrainingFiles& files, const pbt::TrainCon
   cases::CaseLoop loop;
   loop.count = found.size();
   loop.size = [](size_t) { return cases::CaseSize{}; };
-  loop.work = [&](size_t i, const cases::CaseContext&) {
+  loop.work = [&](size_t i, const Context&) {
     const Case& c = files.cases[i];
     const Grid grid = probe_components(c, config.space.components, files.read);
     const LabelVolume labels = read_labels(c.label, label_options(files.read, grid));

@@ -20,7 +20,7 @@ Context with_threads(int threads) {
 }
 
 /// A loop over `count` cases of one voxel and no memory, whose failures do not end it.
-CaseLoop loop_of(size_t count, std::function<void(size_t, const CaseContext&)> work) {
+CaseLoop loop_of(size_t count, std::function<void(size_t, const Context&)> work) {
   CaseLoop loop;
   loop.count = count;
   loop.size = [](size_t) { return CaseSize{1, 0}; };
@@ -33,8 +33,8 @@ TEST_CASE("each case is done once, whatever the threads; its turn has all of the
   for (const int threads : {1, 2, 8}) {
     std::vector<std::atomic<int>> done(40);
     std::atomic<int> in_turn{0}, wrong{0};
-    const auto work = [&](size_t i, const CaseContext& c) {
-      if (c.side.threads != 1 || c.side.stop != nullptr) ++wrong;
+    const auto work = [&](size_t i, const Context& c) {
+      if (c.threads != 1 || c.stop != nullptr) ++wrong;
       const Turn turn = c.turn();
       if (turn.context().threads != threads || ++in_turn != 1) ++wrong;
       std::this_thread::yield();
@@ -49,14 +49,14 @@ TEST_CASE("each case is done once, whatever the threads; its turn has all of the
 
 TEST_CASE("one case alone has all threads outside of its turn, too") {
   int threads = 0;
-  run_case_loop(loop_of(1, [&](size_t, const CaseContext& c) { threads = c.side.threads; }),
+  run_case_loop(loop_of(1, [&](size_t, const Context& c) { threads = c.threads; }),
                 with_threads(6));
   CHECK(threads == 6);
 }
 
 TEST_CASE("cases start while the sum of their memory fits; a larger one goes alone") {
   std::atomic<int64_t> held{0}, most{0};
-  CaseLoop loop = loop_of(20, [&](size_t i, const CaseContext&) {
+  CaseLoop loop = loop_of(20, [&](size_t i, const Context&) {
     const int64_t bytes = i == 7 ? 900 : 100;
     const int64_t now = held += bytes;
     for (int64_t seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
@@ -73,7 +73,7 @@ TEST_CASE("cases start while the sum of their memory fits; a larger one goes alo
 TEST_CASE("a case that lacks memory beside others is done again alone; alone it fails") {
   std::atomic<int> in_work{0}, tries{0};
   std::vector<size_t> failed;
-  CaseLoop loop = loop_of(12, [&](size_t i, const CaseContext&) {
+  CaseLoop loop = loop_of(12, [&](size_t i, const Context&) {
     ++in_work;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     const bool lacks = (i == 3 && in_work > 1) || i == 8;
@@ -93,7 +93,7 @@ TEST_CASE("a case that lacks memory beside others is done again alone; alone it 
 TEST_CASE("a peak of the process makes cases wait that a first guess let in together") {
   constexpr int64_t kBytes = int64_t{160} << 20;
   std::atomic<int> in_work{0}, ended{0}, most_at_end{0};
-  CaseLoop loop = loop_of(8, [&](size_t, const CaseContext&) {
+  CaseLoop loop = loop_of(8, [&](size_t, const Context&) {
     const int now = ++in_work;
     if (ended > 4) most_at_end = std::max<int>(most_at_end, now);
     {
@@ -112,7 +112,7 @@ TEST_CASE("a peak of the process makes cases wait that a first guess let in toge
 
 TEST_CASE("a failure of the device ends the loop, any other only its case") {
   std::atomic<int> done{0};
-  const auto work = [&](size_t i, const CaseContext&) {
+  const auto work = [&](size_t i, const Context&) {
     ++done;
     if (i == 2) throw InputError("two");
     if (i == 5) throw DeviceError("five");
@@ -125,7 +125,7 @@ TEST_CASE("after a stop no case starts and none gets its turn") {
   std::atomic<int> stop = 0, started{0}, turns_after{0};
   Context context = with_threads(2);
   context.stop = &stop;
-  const auto work = [&](size_t, const CaseContext& c) {
+  const auto work = [&](size_t, const Context& c) {
     if (++started == 3) stop = 143;
     const bool is_stopped = stop != 0;
     const Turn turn = c.turn();

@@ -10,8 +10,8 @@
 #include "catch2/catch.hpp"
 
 #include "larch/cases/stages.h"
-#include "larch/cases/step.h"
 #include "larch/core/error.h"
+#include "larch/core/step.h"
 
 namespace larch::cases {
 namespace {

@@ -127,7 +127,7 @@ void check_angiography_names(const cases::CaseJob& c, const AngiographyOptions& 
 Outputs subtract_case(const cases::CaseJob& c, const AngiographyOptions& given,
                       const cases::Nothing&) {
   const AngiographyOptions o = options_of_case(c, given);
-  const cases::Turn turn = c.turn();
+  const Turn turn = c.context().turn();
   return o.mask_volume ? subtract_volume(c, o, turn.context())
                        : subtract_sequence(c, o, turn.context());
 }

@@ -11,9 +11,9 @@
 
 #include "larch/cases/case_loop.h"
 #include "larch/cases/stages.h"
-#include "larch/cases/step.h"
 #include "larch/config/bytes.h"
 #include "larch/core/error.h"
+#include "larch/core/step.h"
 #include "larch/core/stream.h"
 #include "larch/dsa/confirmation.h"
 #include "larch/dsa/frame_mean.h"
@@ -212,13 +212,13 @@ class SequenceRun {
     const MaskGroup& group = group_of(i);
     auto data = std::make_unique<BatchData>();
     {
-      const cases::Stopwatch watch(times_.read);
+      const Stopwatch watch(times_.read);
       if (i == 0 || batches_[i - 1].group != batches_[i].group) {
         data->mask = read_frames(group.mask_frames, 1);
       }
       data->stored = read_frames(batches_[i].frames, group.averaging);
     }
-    const cases::Stopwatch watch(times_.upload);
+    const Stopwatch watch(times_.upload);
     data->uploaded = Buffer<uint16_t>(queues_.up.device(), data->stored);
     wait_for(queues_.up.device());
     data_[i] = std::move(data);
@@ -251,7 +251,7 @@ class SequenceRun {
   }
 
   void compute(size_t i) {
-    const cases::Stopwatch watch(times_.compute);
+    const Stopwatch watch(times_.compute);
     BatchData& data = *data_[i];
     const std::vector<int>& frames = batches_[i].frames;
     context_.progress(static_cast<double>(done_) / static_cast<double>(open_.frames.size()),
@@ -319,12 +319,12 @@ class SequenceRun {
 
   void finish(size_t i) {
     {
-      const cases::Stopwatch watch(times_.download);
+      const Stopwatch watch(times_.download);
       dsa::download(data_[i]->result, result_, queues_.down.device());
     }
     blank_covered(result_);
     const std::vector<dsa::FrameScores> scores = scores_of(i);
-    const cases::Stopwatch watch(times_.write);
+    const Stopwatch watch(times_.write);
     outputs_.write(result_);
     outputs_.add(batches_[i].frames, result_, scores);
     data_[i].reset();
@@ -333,7 +333,7 @@ class SequenceRun {
   /// Scores of the frames, of which some are subtracted again.
   std::vector<dsa::FrameScores> scores_of(size_t i) {
     if (!measures_frames(options_)) return std::vector<dsa::FrameScores>(batches_[i].frames.size());
-    const cases::Stopwatch watch(times_.score);
+    const Stopwatch watch(times_.score);
     BatchData& data = *data_[i];
     if (data.scored_mask) {
       basis_ =
@@ -385,10 +385,10 @@ Outputs subtract_sequence(const cases::CaseJob& c, const AngiographyOptions& o,
   // The device starts beside what is done on the host meanwhile, which takes as long.
   auto starting =
       std::async(is_cuda ? std::launch::async | std::launch::deferred : std::launch::deferred, [&] {
-        const cases::Stopwatch watch(times.device);
+        const Stopwatch watch(times.device);
         return std::make_unique<const StageQueues>(context.device);
       });
-  std::optional<cases::Stopwatch> opening(times.open);
+  std::optional<Stopwatch> opening(times.open);
   OpenAngiogram open = open_angiogram(c, o, context);
   find_region(c, o, open, context);
   find_mask(o, open, context);

@@ -60,7 +60,7 @@ void move(levelset::EvolveJob& job, const Context& context) {
   while (job.progress.stop == levelset::Stop::kNone) {
     const Clock::time_point before = Clock::now();
     levelset::evolve(job, steps, context);
-    const double seconds = cases::seconds_since(before);
+    const double seconds = seconds_since(before);
     context.throw_if_stopped("stopped while the surface moved");
     most = std::max(most, fraction_done(job));
     context.progress(0.02 + 0.93 * most, progress_text(job));
@@ -79,14 +79,14 @@ void solve(SegmentationJob& job, const Context& context) {
   };
   levelset::SegmentRun run;
   {
-    const cases::Step step(job.seconds, "speed and seeds", 0.01, context);
+    const Step step(job.seconds, "speed and seeds", 0.01, context);
     run = levelset::start_segmentation(job.request, context);
     warn(run.warnings);
   }
   const Clock::time_point start = Clock::now();
   move(run.job, context);
-  job.seconds.emplace_back("solver", cases::seconds_since(start));
-  const cases::Step step(job.seconds, "labels", 0.95, context);
+  job.seconds.emplace_back("solver", seconds_since(start));
+  const Step step(job.seconds, "labels", 0.95, context);
   job.result = levelset::finish_segmentation(std::move(run), context);
   warn(job.result.warnings);
 }
@@ -178,7 +178,7 @@ struct Frames {
 };
 
 Outputs segment_series(const cases::CaseJob& c, const SegmentationRequest& request) {
-  const cases::Turn turn = c.turn();
+  const Turn turn = c.context().turn();
   const Context& context = turn.context();
   const ImageInfo info = probe_series(c);
   const int count = info.frames;
@@ -256,7 +256,7 @@ Outputs segment_case(const cases::CaseJob& c, const SegmentationRequest& request
   if (request.is_series) return segment_series(c, request);
   const auto job = std::make_shared<SegmentationJob>();
   {
-    const cases::Step step(job->seconds, "reading", 0, c.context());
+    const Step step(job->seconds, "reading", 0, c.context());
     check_segmentation_fits(c, probe_quietly(c).grid);
     job->image = c.row.image;
     job->request = read_segmentation(c.row.image, seeds_of_case(request.seeds, c.row),
@@ -265,7 +265,7 @@ Outputs segment_case(const cases::CaseJob& c, const SegmentationRequest& request
     c.context().info(describe(job->request.image.grid()));
   }
   {
-    const cases::Turn turn = c.turn();
+    const Turn turn = c.context().turn();
     solve(*job, turn.context());
   }
   return segmentation_outputs(c, request.by_label, job);

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "larch/cases/case_program.h"
-#include "larch/cases/step.h"
+#include "larch/core/step.h"
 #include "larch/levelset/segment.h"
 #include "larch/pipeline/levelset/segmentation_seeds.h"
 
@@ -42,7 +42,7 @@ struct SegmentationJob {
   std::string image;
   levelset::SegmentRequest request{};
   levelset::SegmentResult result{};
-  cases::StepSeconds seconds{};
+  StepSeconds seconds{};
 };
 
 /// Throws UsageError for settings and files that contradict each other, InputError for a case that

@@ -9,7 +9,7 @@
 
 #include "larch/core/context.h"
 
-namespace larch::cases {
+namespace larch {
 
 inline double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -54,4 +54,4 @@ class Step {
   std::chrono::steady_clock::time_point start_;
 };
 
-}  // namespace larch::cases
+}  // namespace larch
