@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include "larch/evaluate.h"
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -10,7 +12,6 @@
 #include "larch/config/config.h"
 #include "larch/io/image/image.h"
 #include "larch/io/mesh/mesh_io.h"
-#include "larch/metrics/label_scores.h"
 #include "larch/pipeline/evaluation.h"
 
 namespace {
@@ -33,7 +34,7 @@ struct Options {
   OutputFile table;
   std::vector<Allow> allow;
   Bytes memory;
-  metrics::LabelScoreConfig config;
+  LabelScoreConfig config;
 
   template <class F>
   void fields(F&& f) {
@@ -61,15 +62,12 @@ struct Options {
     if (!list && !(prediction && reference)) {
       throw UsageError("give --prediction and --reference, or --list; see --help");
     }
-    if (kind == Kind::kPoses) {
-      if (!allow.empty() && !model) throw UsageError("--allow is of --kind labels");
-      config::require_default(config, "", "--kind labels");
+    if (kind == Kind::kPoses && !allow.empty() && !model) {
+      throw UsageError("--allow is of --kind labels");
     }
-    if (kind == Kind::kMeshes) {
-      metrics::LabelScoreConfig others = config;
-      others.labels.clear();
-      config::require_default(others, "", "--kind labels");
-    }
+    LabelScoreConfig others = config;
+    if (kind == Kind::kMeshes) others.labels.clear();
+    if (kind != Kind::kLabels) config::require_default(others, "", "--kind labels");
     if (kind != Kind::kPoses && model) throw UsageError("--model is of --kind poses");
     if (!config.prediction_labels.empty() && !config.merge) {
       throw UsageError("--prediction_labels needs --merge");
@@ -123,8 +121,8 @@ pipeline::EvaluationRequest request_of(const Options& options, const Context& co
   read.has_frame_flag = false;
   read.warn = [&](const std::string& text) { context.warn(text); };
   if (options.list) cases::warn_of_unread_columns(options.list, pairs, kPairs, {}, read);
-  pipeline::EvaluationRequest request{pairs, read, options.table, options.model,
-                                      options.memory.count};
+  pipeline::EvaluationRequest request{
+      pairs, read, options.table, options.model, options.memory.count, options.config};
   for (const Case& c : pairs) {
     if (is_missing(c.image)) request.missing.insert(c.id);
   }
@@ -132,21 +130,17 @@ pipeline::EvaluationRequest request_of(const Options& options, const Context& co
 }
 
 Outputs run(const Options& options, Context& context) {
-  const pipeline::EvaluationRequest request = request_of(options, context);
-  if (options.kind == Kind::kPoses) return pipeline::evaluate_poses(request, context);
-  if (options.kind == Kind::kMeshes) {
-    return pipeline::evaluate_meshes(request, options.config.labels, context);
-  }
-  return pipeline::evaluate_labels(request, options.config, context);
+  const auto evaluate = options.kind == Kind::kPoses    ? pipeline::evaluate_poses
+                        : options.kind == Kind::kMeshes ? pipeline::evaluate_meshes
+                                                        : pipeline::evaluate_labels;
+  return evaluate(request_of(options, context), context);
 }
 
 Plan plan(const Options& options, const Context& context) {
-  const pipeline::EvaluationRequest request = request_of(options, context);
-  if (options.kind == Kind::kPoses) return pipeline::plan_poses(request, context);
-  if (options.kind == Kind::kMeshes) {
-    return pipeline::plan_meshes(request, options.config.labels, context);
-  }
-  return pipeline::plan_labels(request, options.config, context);
+  const auto plan = options.kind == Kind::kPoses    ? pipeline::plan_poses
+                    : options.kind == Kind::kMeshes ? pipeline::plan_meshes
+                                                    : pipeline::plan_labels;
+  return plan(request_of(options, context), context);
 }
 
 }  // namespace

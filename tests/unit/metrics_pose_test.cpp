@@ -1,12 +1,16 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "catch2/catch.hpp"
 
-#include "larch/metrics/pose_scores.h"
+#include "larch/evaluate.h"
+#include "larch/metrics/overlap.h"
 
 namespace larch::metrics {
 namespace {
@@ -16,6 +20,18 @@ Quaternion turned(int axis, double degrees) {
   vector[axis] = degrees * 3.14159265358979324 / 180;
   return from_rotation_vector(vector);
 }
+
+/// The scores of a pose by their names.
+struct PoseScores : StructureScores {
+  PoseScores(const Pose* detected, const Pose& truth, std::span<const Quaternion> symmetries = {})
+      : StructureScores(score_pose("liver", detected, &truth, symmetries)) {}
+  double operator[](const std::string& name) const {
+    const auto at = std::find_if(scores.begin(), scores.end(),
+                                 [&](const Score& score) { return name == score.name; });
+    REQUIRE(at != scores.end());
+    return at->value;
+  }
+};
 
 /// Both boxes moved and turned together, away from the axes of the world.
 double iou_elsewhere(const Pose& a, const Pose& b) {
@@ -68,33 +84,36 @@ TEST_CASE("the intersection of turned boxes is the share of points that lie in b
 
 TEST_CASE("errors of a pose, and where there is none") {
   const Pose truth{{10, 20, 30}, canonical({0.9, 0.1, -0.3, 0.2}), {60, 30, 40}};
-  PoseScores s = score_pose(&truth, truth);
-  CHECK(s.centre_error_mm == 0);
-  CHECK(s.line_error_mm == 0);
-  CHECK(s.rotation_error_deg == Approx(0).margin(1e-6));
-  CHECK(s.scale_error == 0);
-  CHECK(s.box_iou == Approx(1));
-  CHECK(s.failure == 0);
+  PoseScores s(&truth, truth);
+  CHECK(s["centre_error_mm"] == 0);
+  CHECK(s["line_error_mm"] == 0);
+  CHECK(s["rotation_error_deg"] == Approx(0).margin(1e-6));
+  CHECK(s["scale_error"] == 0);
+  CHECK(s["box_iou"] == Approx(1));
+  CHECK(s["failure"] == 0);
 
   Pose found = truth;
   found.centre_mm.x += 10;  // as far as is allowed
   found.edges_mm = {66, 27, 40};
-  s = score_pose(&found, truth);
-  CHECK(s.failure == 0);
-  CHECK(s.scale_error == Approx(0.2 / 3));
+  s = PoseScores(&found, truth);
+  CHECK(s["failure"] == 0);
+  CHECK(s["scale_error"] == Approx(0.2 / 3));
   found.centre_mm.x += 0.01;
-  CHECK(score_pose(&found, truth).failure == 1);
+  CHECK(PoseScores(&found, truth)["failure"] == 1);
   const Pose small{{0, 0, 0}, {}, {60, 8, 40}}, off{{0, 4.5, 0}, {}, {60, 8, 40}};
-  CHECK(score_pose(&off, small).failure == 1);
+  CHECK(PoseScores(&off, small)["failure"] == 1);
 
-  s = score_pose(nullptr, truth);
-  CHECK(s.failure == 1);
-  CHECK(s.box_iou == 0);
-  CHECK(std::isnan(s.centre_error_mm));
-  CHECK(std::isnan(s.line_error_mm));
-  const StructureScores named = named_scores("liver", s);
-  CHECK(named.structure == "liver");
-  CHECK(named.scores.size() == 6);
+  s = PoseScores(nullptr, truth);
+  CHECK(s["failure"] == 1);
+  CHECK(s["box_iou"] == 0);
+  CHECK(std::isnan(s["centre_error_mm"]));
+  CHECK(std::isnan(s["line_error_mm"]));
+  CHECK(s["missed"] == 1);
+  CHECK(s.structure == "liver");
+  CHECK(s.scores.size() == 8);
+  const StructureScores absent = score_pose("liver", &truth, nullptr);
+  CHECK(std::isnan(absent.scores[5].value));
+  CHECK(absent.scores[7].value == 1);  // false_positive
 }
 
 TEST_CASE("the axial line follows a turn about z, and declared symmetries") {
@@ -103,26 +122,26 @@ TEST_CASE("the axial line follows a turn about z, and declared symmetries") {
     return Pose{truth.centre_mm, truth.rotation * turned(axis, degrees), truth.edges_mm};
   };
   const Pose tilted = turned_by(2, 10), flipped = turned_by(2, 180), rolled = turned_by(0, 90);
-  PoseScores s = score_pose(&tilted, truth);
-  CHECK(s.centre_error_mm == 0);
-  CHECK(s.line_error_mm == Approx(5.229).margin(5e-4));
-  CHECK(s.rotation_error_deg == Approx(10));
-  CHECK(score_pose(&flipped, truth).line_error_mm == Approx(60));
-  CHECK(score_pose(&rolled, truth).rotation_error_deg == Approx(90));
+  PoseScores s(&tilted, truth);
+  CHECK(s["centre_error_mm"] == 0);
+  CHECK(s["line_error_mm"] == Approx(5.229).margin(5e-4));
+  CHECK(s["rotation_error_deg"] == Approx(10));
+  CHECK(PoseScores(&flipped, truth)["line_error_mm"] == Approx(60));
+  CHECK(PoseScores(&rolled, truth)["rotation_error_deg"] == Approx(90));
   const std::vector<Quaternion> symmetries{turned(2, 180), turned(0, 90)};
-  s = score_pose(&flipped, truth, symmetries);
-  CHECK(s.line_error_mm == Approx(0).margin(1e-12));
-  CHECK(s.rotation_error_deg == Approx(0).margin(1e-6));
-  CHECK(score_pose(&rolled, truth, symmetries).rotation_error_deg == Approx(0).margin(1e-6));
+  s = PoseScores(&flipped, truth, symmetries);
+  CHECK(s["line_error_mm"] == Approx(0).margin(1e-12));
+  CHECK(s["rotation_error_deg"] == Approx(0).margin(1e-6));
+  CHECK(PoseScores(&rolled, truth, symmetries)["rotation_error_deg"] == Approx(0).margin(1e-6));
 
   // The same box with its axes x and y renamed: the length stands on y.
   const Pose renamed{truth.centre_mm, truth.rotation * turned(2, 90), {20, 60, 20}};
-  CHECK(score_pose(&renamed, truth).scale_error > 0.5);
+  CHECK(PoseScores(&renamed, truth)["scale_error"] > 0.5);
   const std::vector<Quaternion> quarter{turned(2, 90)};
-  s = score_pose(&renamed, truth, quarter);
-  CHECK(s.line_error_mm == Approx(0).margin(1e-12));
-  CHECK(s.scale_error == 0);
-  CHECK(s.box_iou == Approx(1));
+  s = PoseScores(&renamed, truth, quarter);
+  CHECK(s["line_error_mm"] == Approx(0).margin(1e-12));
+  CHECK(s["scale_error"] == 0);
+  CHECK(s["box_iou"] == Approx(1));
 }
 
 TEST_CASE("95 % of the values, and the interval of the mean by the bootstrap") {

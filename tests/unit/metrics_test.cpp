@@ -8,10 +8,9 @@
 
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
+#include "larch/evaluate.h"
 #include "larch/mesh/marching_cubes.h"
 #include "larch/mesh/voxelise.h"
-#include "larch/metrics/label_scores.h"
-#include "larch/metrics/mesh_scores.h"
 #include "larch/metrics/overlap.h"
 #include "larch/metrics/surface_distance.h"
 #include "tests/unit/box_mask.h"
@@ -106,8 +105,9 @@ TEST_CASE("the labels that occur are found") {
     const auto small = static_cast<int32_t>(hash_below(1, 0, i, 5)) - 1;
     labels[i] = hash_below(1, 1, i, 2) ? small : static_cast<int32_t>(hash_below(1, 2, i, 9)) * 100;
   }
-  const auto values = labels_in(labels);
-  CHECK(values == std::vector<int32_t>{-1, 1, 2, 3, 100, 200, 300, 400, 500, 600, 700, 800});
+  const auto values = labels_in(LabelVolume(grid, 1), labels);
+  CHECK(values.first == std::vector<int32_t>{1});
+  CHECK(values.second == std::vector<int32_t>{-1, 1, 2, 3, 100, 200, 300, 400, 500, 600, 700, 800});
 }
 
 TEST_CASE("grids that differ are refused with the difference") {
@@ -252,8 +252,11 @@ TEST_CASE("mesh distance of concentric spheres is the difference of their radii"
 
 TEST_CASE("Dice of voxelised spheres against the lens that they share") {
   const auto dice = [](const Mesh& mesh) {
-    const Volume<uint8_t> ball = mesh::voxelise(sphere(20), grid_about_origin(), Context{});
-    return score_mesh(mesh, ball, Context{}).scores.back().value;
+    const auto ball = mesh::voxelise(sphere(20), grid_about_origin(), Context{});
+    const LabelVolume labels = mapped<int32_t>(ball, [](uint8_t inside) { return 7 * inside; });
+    const double by_label = score_mesh(mesh, labels, std::array{7}, Context{}).scores.back().value;
+    CHECK(score_mesh(mesh, labels, {}, Context{}).scores.back().value == by_label);
+    return by_label;
   };
   // A ball of 1 mm voxels is off its volume by up to a third of a percent.
   CHECK(dice(moved(sphere(20), {4, 0, 0})) == Approx(0.8505).margin(0.004));

@@ -7,10 +7,72 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "larch/core/error.h"
 
 namespace larch::metrics {
+namespace {
+
+using Polygon = std::vector<Vec3d>;
+
+/// The part of a convex polygon where sign * p[axis] <= limit.
+Polygon clipped(const Polygon& polygon, int axis, double sign, double limit) {
+  Polygon out;
+  for (size_t i = 0; i < polygon.size(); ++i) {
+    const Vec3d &p = polygon[i], &q = polygon[(i + 1) % polygon.size()];
+    const double over_p = sign * p[axis] - limit, over_q = sign * q[axis] - limit;
+    if (over_p <= 0) out.push_back(p);
+    if ((over_p <= 0) != (over_q <= 0)) out.push_back(p + (q - p) * (over_p / (over_p - over_q)));
+  }
+  return out;
+}
+
+/// The integral of (x - x0) n_x over a convex polygon with the unit normal n.
+double flux(const Polygon& polygon, double x0) {
+  double sum = 0;
+  for (size_t i = 2; i < polygon.size(); ++i) {
+    const Vec3d &p = polygon[0], &q = polygon[i - 1], &r = polygon[i];
+    sum += cross(q - p, r - p).x / 2 * ((p.x + q.x + r.x) / 3 - x0);
+  }
+  return sum;
+}
+
+/// The face of box `a` across an axis, on its low or high side, in the box frame of `b`; seen from
+/// outside it goes round to the left on the high side, to the right on the low one.
+Polygon face_in_frame(const Pose& a, const Pose& b, int axis, int side) {
+  const int u = 1 << (axis + 1) % 3, v = 1 << (axis + 2) % 3, base = side << axis;
+  Polygon face;
+  for (const int number : {base, base + u, base + u + v, base + v}) {
+    face.push_back(box_mm_from_world(b, corner(a, number)));
+  }
+  return face;
+}
+
+/// Volume of the intersection. In the frame of `b`, by the divergence theorem, the part of `a` at
+/// x <= x0 within the bounds of `b` along y and z has the volume that is the flux of (x - x0, 0, 0)
+/// through its surface, of which only the clipped faces of `a` count: there is no flux through cuts
+/// across y and z, and the field is 0 on the cut at x0. The intersection is the difference of two
+/// such volumes, at the upper and the lower face of `b`.
+double shared_mm3(const Pose& a, const Pose& b) {
+  const Vec3d half = b.edges_mm / 2;
+  double volume = 0;
+  for (int axis = 0; axis < 3; ++axis) {
+    for (const int side : {0, 1}) {
+      Polygon face = face_in_frame(a, b, axis, side);
+      for (const int across : {1, 2}) {
+        for (const double sign : {-1, 1}) face = clipped(face, across, sign, half[across]);
+      }
+      const double both =
+          flux(clipped(face, 0, 1, half.x), half.x) - flux(clipped(face, 0, 1, -half.x), -half.x);
+      volume += side == 1 ? both : -both;
+    }
+  }
+  return volume;
+}
+
+}  // namespace
+
 Overlap overlap(int64_t prediction, int64_t reference, int64_t common, int64_t voxels,
                 double voxel_mm3) {
   Overlap out;
@@ -66,18 +128,6 @@ LabelCounts count_labels(const LabelVolume& prediction, const LabelVolume& refer
   return out;
 }
 
-std::vector<int32_t> labels_in(const LabelVolume& labels) {
-  std::unordered_set<int32_t> values;
-  int32_t last = 0;
-  for (const int32_t value : labels) {
-    if (value != last && value != 0) values.insert(value);
-    last = value;
-  }
-  std::vector<int32_t> sorted(values.begin(), values.end());
-  std::sort(sorted.begin(), sorted.end());
-  return sorted;
-}
-
 Volume<uint8_t> mask_of(const LabelVolume& labels, std::span<const int32_t> values) {
   const std::unordered_set<int32_t> wanted(values.begin(), values.end());
   int32_t last = 0;
@@ -98,6 +148,14 @@ Overlap overlap(const Volume<uint8_t>& prediction, const Volume<uint8_t>& refere
     common += in_a && in_b;
   }
   return overlap(a, b, common, prediction.voxels(), prediction.grid().voxel_volume_mm3());
+}
+
+double box_iou(const Pose& a, const Pose& b) {
+  constexpr double kRounding = 1e-12;  // of the sums, where boxes touch or lie apart
+  const double in_a = a.edges_mm.x * a.edges_mm.y * a.edges_mm.z;
+  const double in_b = b.edges_mm.x * b.edges_mm.y * b.edges_mm.z;
+  const double shared = std::min({shared_mm3(a, b), in_a, in_b});
+  return shared > kRounding * std::min(in_a, in_b) ? shared / (in_a + in_b - shared) : 0;
 }
 
 }  // namespace larch::metrics

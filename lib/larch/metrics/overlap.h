@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "larch/data/pose.h"
 #include "larch/data/volume.h"
 
 namespace larch::metrics {
@@ -55,13 +56,14 @@ struct LabelCounts {
 LabelCounts count_labels(const LabelVolume& prediction, const LabelVolume& reference,
                          std::span<const int32_t> ignore = {});
 
-/// The values other than 0 that occur, ascending.
-std::vector<int32_t> labels_in(const LabelVolume& labels);
-
 /// 1 where the label is one of `values`.
 Volume<uint8_t> mask_of(const LabelVolume& labels, std::span<const int32_t> values);
 
 /// Throws InputError, which says what differs, if the grids are not the same (require_on_grid).
 Overlap overlap(const Volume<uint8_t>& prediction, const Volume<uint8_t>& reference);
+
+/// Volume of the intersection of two boxes over that of their union, 0 to 1: exact but for
+/// rounding.
+double box_iou(const Pose& a, const Pose& b);
 
 }  // namespace larch::metrics

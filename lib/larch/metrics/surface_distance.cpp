@@ -218,13 +218,6 @@ SurfaceDistance surface_distance(const Volume<uint8_t>& a, const Volume<uint8_t>
                           context);
 }
 
-std::vector<Score> named_scores(const SurfaceDistance& d) {
-  return {{"surface_mean_mm", d.mean_mm},
-          {"surface_median_mm", d.median_mm},
-          {"surface_p95_mm", d.p95_mm},
-          {"surface_max_mm", d.max_mm}};
-}
-
 int64_t surface_distance_bytes(const mesh::SurfaceSize& a, const mesh::SurfaceSize& b,
                                const Vec3i& volume, int threads) {
   const int64_t making = std::max(mesh::marching_cubes_bytes(a, volume, threads) + b.bytes(),

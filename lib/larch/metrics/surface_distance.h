@@ -3,13 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "larch/core/context.h"
 #include "larch/data/mesh.h"
 #include "larch/data/volume.h"
 #include "larch/mesh/marching_cubes.h"
-#include "larch/metrics/scores.h"
 
 namespace larch::metrics {
 
@@ -37,9 +35,6 @@ SurfaceDistance surface_distance(const Mesh& a, const Mesh& b, const Context& co
 /// space.
 SurfaceDistance surface_distance(const Volume<uint8_t>& a, const Volume<uint8_t>& b,
                                  const Context& context);
-
-/// The figures by their names: surface_mean_mm, surface_median_mm, surface_p95_mm, surface_max_mm.
-std::vector<Score> named_scores(const SurfaceDistance& distance);
 
 /// Distances between two surfaces in mm by direction, then joined.
 struct MeshDistance {

@@ -26,9 +26,6 @@
 #include "larch/io/markups/markups.h"
 #include "larch/io/mesh/mesh_io.h"
 #include "larch/mesh/marching_cubes.h"
-#include "larch/metrics/mesh_scores.h"
-#include "larch/metrics/overlap.h"
-#include "larch/metrics/pose_scores.h"
 #include "larch/models/model_file.h"
 #include "larch/pose/truth.h"
 
@@ -74,21 +71,21 @@ Json& append(Json& object, const std::string& name) {
   return members.back().second;
 }
 
-Json to_json(const Case& c, const metrics::CaseScores& scored) {
+Json to_json(const Case& c, const CaseScores& scored) {
   Json structures = Json::object();
-  for (const metrics::StructureScores& s : scored.structures) {
+  for (const StructureScores& s : scored.structures) {
     Json& scores = append(structures, s.structure);
-    for (const metrics::Score& score : s.scores) scores[score.name] = score.value;
+    for (const Score& score : s.scores) scores[score.name] = score.value;
   }
   return {
       {"id", c.id}, {"prediction", c.image}, {"reference", c.label}, {"structures", structures}};
 }
 
 /// Figures over all cases; the means of the structure `whole` are the metrics of the run.
-void add_summary(const std::vector<metrics::CaseScores>& scored, const std::string& whole,
+void add_summary(const std::vector<CaseScores>& scored, const std::string& whole,
                  Outputs& outputs) {
   Json summary = Json::object();
-  for (const auto& [structure, score, s] : metrics::summarise(scored)) {
+  for (const auto& [structure, score, s] : summarise(scored)) {
     append(summary, structure)[score] = {
         {"cases", s.count},         {"mean", s.mean}, {"sd", s.sd},
         {"median", s.median},       {"p95", s.p95},   {"mean_ci_low", s.ci_low},
@@ -115,8 +112,8 @@ Mesh predicted_mesh(const EvaluationRequest& request, const Case& c) {
 
 /// Figures of a prediction that is missing: nothing is found, not even the background. Those of
 /// poses say so already.
-void mark_missing(std::vector<metrics::StructureScores>& scores) {
-  for (metrics::StructureScores& structure : scores) {
+void mark_missing(std::vector<StructureScores>& scores) {
+  for (StructureScores& structure : scores) {
     for (auto& [named, value] : structure.scores) {
       const std::string_view name = named;
       if (name == "reference_mm3" || name == "box_iou" || name == "failure") continue;
@@ -141,12 +138,12 @@ void mark_missing(std::vector<metrics::StructureScores>& scores) {
 
 /// Scores each case by `score`, side by side; `size` is as in CaseLoop. The first case of the list
 /// among those that fail ends the run.
-std::vector<metrics::CaseScores> score_cases(
+std::vector<CaseScores> score_cases(
     const EvaluationRequest& request, const std::function<cases::CaseSize(const Case&)>& size,
-    const std::function<std::vector<metrics::StructureScores>(const Case&, const Context&)>& score,
+    const std::function<std::vector<StructureScores>(const Case&, const Context&)>& score,
     const Context& context) {
   const std::vector<Case>& pairs = request.cases;
-  std::vector<metrics::CaseScores> scored(pairs.size());
+  std::vector<CaseScores> scored(pairs.size());
   std::mutex failing;
   std::map<size_t, std::exception_ptr> failures;
   std::atomic<size_t> over{0};
@@ -173,16 +170,15 @@ std::vector<metrics::CaseScores> score_cases(
 }
 
 /// Report and table of the scores; `whole` is as in add_summary.
-Outputs outputs_of(const EvaluationRequest& request, const std::vector<metrics::CaseScores>& scored,
+Outputs outputs_of(const EvaluationRequest& request, const std::vector<CaseScores>& scored,
                    const std::string& whole) {
   Outputs outputs;
   add_summary(scored, whole, outputs);
   Json rows = Json::array();
   for (size_t i = 0; i < scored.size(); ++i) rows.push_back(to_json(request.cases[i], scored[i]));
   outputs.report("cases", rows);
-  outputs.add(request.table, [text = metrics::to_tsv(scored)](const std::string& path) {
-    write_file(path, text);
-  });
+  outputs.add(request.table,
+              [text = to_tsv(scored)](const std::string& path) { write_file(path, text); });
   if (!request.missing.empty()) outputs.status("rejected", missing_text(request));
   return outputs;
 }
@@ -192,7 +188,7 @@ Outputs outputs_of(const EvaluationRequest& request, const std::vector<metrics::
 class LabelSearch {
  public:
   /// `config`: without labels all that occur are asked for. 0 is everywhere.
-  explicit LabelSearch(metrics::LabelScoreConfig config = {})
+  explicit LabelSearch(LabelScoreConfig config = {})
       : config_(std::move(config)), missing_(config_.labels) {
     std::erase(missing_, 0);
   }
@@ -251,7 +247,7 @@ class LabelSearch {
                  "; it holds " + text_of(there));
   }
 
-  metrics::LabelScoreConfig config_;
+  LabelScoreConfig config_;
   std::vector<int32_t> missing_;
   std::mutex mutex_;
 };
@@ -285,7 +281,6 @@ Plan plan_cases(const EvaluationRequest& request, std::vector<std::string> heade
 /// Reads both label maps of a case, of which a prediction that is missing is empty, and looks for
 /// their labels.
 std::pair<LabelVolume, LabelVolume> read_label_maps(const Case& c, const EvaluationRequest& request,
-                                                    const metrics::LabelScoreConfig& config,
                                                     LabelSearch& search, const Context& context) {
   const bool is_missing = request.missing.contains(c.id);
   const ReadOptions read = is_missing ? request.read : beside(c.image, request.read, context);
@@ -298,20 +293,17 @@ std::pair<LabelVolume, LabelVolume> read_label_maps(const Case& c, const Evaluat
                                ? LabelVolume(reference.grid())
                                : read_labels(c.image, beside(c.label, request.read, context));
   cases::require_same_grid(c.image, prediction.grid(), c.label, reference.grid());
-  std::vector<int32_t> in_prediction, in_reference;
-  for (const metrics::LabelCount& one :
-       metrics::count_labels(prediction, reference, config.ignore).labels) {
-    if (one.label != 0 && one.prediction > 0) in_prediction.push_back(one.label);
-    if (one.label != 0 && one.reference > 0) in_reference.push_back(one.label);
-  }
+  const auto [in_prediction, in_reference] =
+      labels_in(prediction, reference, request.config.ignore);
   search.look(c, is_missing ? nullptr : &in_prediction, in_reference, context);
   return {std::move(prediction), std::move(reference)};
 }
 
-/// The structures of the reference, each with that of the prediction or null.
-struct PosePairs {
-  std::vector<DetectedPose> prediction, reference;
-  std::vector<std::pair<const DetectedPose*, const DetectedPose*>> pairs{};  ///< found, true
+/// A structure of the reference, and what the prediction has of it.
+struct PosePair {
+  std::string name;
+  std::optional<Pose> found, truth;
+  double confidence;  ///< NaN: unknown
 };
 
 /// The poses of a file of poses, or of the structures in a label map.
@@ -335,37 +327,23 @@ std::vector<DetectedPose> poses_of(const std::string& path, const hdn::Model* ne
   return poses;
 }
 
-PosePairs read_pose_pairs(const Case& c, const hdn::Model* network,
-                          const EvaluationRequest& request) {
-  PosePairs out{{}, poses_of(c.label, network, request.read)};
-  if (!request.missing.contains(c.id)) out.prediction = poses_of(c.image, network, request.read);
-  std::map<std::string, const DetectedPose*> found;
-  for (const DetectedPose& one : out.prediction) found[one.name] = &one;
-  for (const DetectedPose& truth : out.reference) {
-    const auto same = found.find(truth.name);
-    out.pairs.emplace_back(same == found.end() ? nullptr : same->second, &truth);
+std::vector<PosePair> read_pose_pairs(const Case& c, const hdn::Model* network,
+                                      const EvaluationRequest& request) {
+  const std::vector<DetectedPose> reference = poses_of(c.label, network, request.read);
+  std::map<std::string, DetectedPose> found;
+  if (!request.missing.contains(c.id)) {
+    for (DetectedPose& one : poses_of(c.image, network, request.read)) found[one.name] = one;
   }
-  if (out.pairs.empty()) throw InputError("'" + c.label + "': it names no structure");
-  return out;
-}
-
-bool has_pose(const DetectedPose* one) {
-  return one != nullptr && one->has_pose;
-}
-
-/// The scores of a detected structure, of which those of poses need one in the reference.
-metrics::StructureScores pose_scores(const DetectedPose* found, const DetectedPose& truth,
-                                     std::span<const Quaternion> symmetries) {
-  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  metrics::PoseScores scores{kNone, kNone, kNone, kNone, kNone, kNone};
-  if (truth.has_pose) {
-    scores = metrics::score_pose(has_pose(found) ? &found->pose : nullptr, truth.pose, symmetries);
+  const auto pose_of = [](const DetectedPose& one) {
+    return one.has_pose ? std::optional(one.pose) : std::nullopt;
+  };
+  std::vector<PosePair> pairs;
+  for (const DetectedPose& truth : reference) {
+    const DetectedPose& one = found[truth.name];
+    pairs.push_back({truth.name, pose_of(one), pose_of(truth), one.confidence});
   }
-  metrics::StructureScores named = metrics::named_scores(truth.name, scores);
-  for (const metrics::Score& s : metrics::detection_scores(truth.has_pose, has_pose(found))) {
-    named.scores.push_back(s);
-  }
-  return named;
+  if (pairs.empty()) throw InputError("'" + c.label + "': it names no structure");
+  return pairs;
 }
 
 /// By structure: the confidences where it is there and where it is not. A structure that is not
@@ -373,19 +351,18 @@ metrics::StructureScores pose_scores(const DetectedPose* found, const DetectedPo
 struct Confidences {
   std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> of{};
 
-  void add(const DetectedPose* found, const DetectedPose& truth) {
-    double confidence = found != nullptr ? found->confidence : 0;
-    if (std::isnan(confidence) && has_pose(found)) return;
-    if (std::isnan(confidence)) confidence = 0;
-    auto& [there, absent] = of[truth.name];
-    (truth.has_pose ? there : absent).push_back(confidence);
+  void add(const PosePair& pair) {
+    const bool is_known = !std::isnan(pair.confidence);
+    if (!is_known && pair.found) return;
+    auto& [there, absent] = of[pair.name];
+    (pair.truth ? there : absent).push_back(is_known ? pair.confidence : 0);
   }
   /// Reports the area under the curve of each structure that has both, and their mean.
   void report(Outputs& outputs) const {
     Json areas = Json::object();
     double sum = 0;
     for (const auto& [name, both] : of) {
-      const double area = metrics::area_under_curve(both.first, both.second);
+      const double area = area_under_curve(both.first, both.second);
       if (std::isnan(area)) continue;
       areas[name] = area;
       sum += area;
@@ -398,8 +375,7 @@ struct Confidences {
 
 }  // namespace
 
-Outputs evaluate_labels(const EvaluationRequest& request, const metrics::LabelScoreConfig& config,
-                        const Context& context) {
+Outputs evaluate_labels(const EvaluationRequest& request, const Context& context) {
   const auto size = [&](const Case& c) {
     ReadOptions read = request.read;
     read.warn = nullptr;  // the reading itself will say it
@@ -407,23 +383,22 @@ Outputs evaluate_labels(const EvaluationRequest& request, const metrics::LabelSc
     const int64_t bytes = (2 * kLabelMap + kMasks + kSurfaces) * voxels;
     // With a promise a case whose surfaces are measured has all of it, since they are counted only
     // when its masks are there.
-    return cases::CaseSize{voxels, config.surfaces ? std::max(bytes, request.memory_bytes) : bytes};
+    return cases::CaseSize{voxels,
+                           request.config.surfaces ? std::max(bytes, request.memory_bytes) : bytes};
   };
-  LabelSearch search(config);
+  LabelSearch search(request.config);
   const auto score = [&](const Case& c, const Context& at_work) {
-    const auto [prediction, reference] = read_label_maps(c, request, config, search, context);
-    const Turn turn = at_work.turn();
-    return metrics::score_labels(prediction, reference, config, turn.context(),
-                                 surface_bytes(request, prediction.voxels()));
+    const auto [prediction, reference] = read_label_maps(c, request, search, context);
+    return score_labels(prediction, reference, request.config, at_work,
+                        surface_bytes(request, prediction.voxels()));
   };
-  const std::vector<metrics::CaseScores> scored = score_cases(request, size, score, context);
+  const std::vector<CaseScores> scored = score_cases(request, size, score, context);
   search.require_found();
   return outputs_of(request, scored, "union");
 }
 
-Plan plan_labels(const EvaluationRequest& request, const metrics::LabelScoreConfig& config,
-                 const Context& context) {
-  LabelSearch search(config);
+Plan plan_labels(const EvaluationRequest& request, const Context& context) {
+  LabelSearch search(request.config);
   const auto row = [&](const Case& c) -> std::vector<std::string> {
     const bool is_missing = request.missing.contains(c.id);
     const Grid grid =
@@ -433,14 +408,13 @@ Plan plan_labels(const EvaluationRequest& request, const metrics::LabelScoreConf
       const ReadOptions read = beside(c.label, request.read, context);
       cases::require_same_grid(c.image, probe_image(c.image, read).grid, c.label, grid);
     }
-    if (!config.labels.empty()) read_label_maps(c, request, config, search, context);
+    if (!request.config.labels.empty()) read_label_maps(c, request, search, context);
     return {cases::size_cell(grid), cases::spacing_cell(grid)};
   };
   return plan_cases(request, {"id", "voxels", "spacing_mm"}, row, search, context);
 }
 
-Outputs evaluate_meshes(const EvaluationRequest& request, const std::vector<int>& labels,
-                        const Context& context) {
+Outputs evaluate_meshes(const EvaluationRequest& request, const Context& context) {
   const auto size = [&](const Case& c) {
     const bool is_mesh = has_mesh_extension(c.label);
     ReadOptions read = request.read;
@@ -450,36 +424,31 @@ Outputs evaluate_meshes(const EvaluationRequest& request, const std::vector<int>
     const int64_t per_voxel = kLabelMap + kMasks + kSurfaces;
     return cases::CaseSize{bytes + voxels, kMeshPerByte * bytes + per_voxel * voxels};
   };
-  LabelSearch search({labels});
+  LabelSearch search(request.config);
   const auto score = [&](const Case& c, const Context& at_work) {
     const Mesh prediction = predicted_mesh(request, c);
     if (has_mesh_extension(c.label)) {
-      const Mesh reference = read_mesh(c.label, request.read.warn);
-      const Turn turn = at_work.turn();
-      return std::vector{metrics::score_mesh(prediction, reference, turn.context())};
+      return std::vector{score_mesh(prediction, read_mesh(c.label, request.read.warn), at_work)};
     }
-    const LabelVolume map = read_labels(c.label, request.read);
-    const std::vector<int32_t> there = metrics::labels_in(map);
-    search.look(c, nullptr, there, context);
-    const Volume<uint8_t> reference = metrics::mask_of(map, labels.empty() ? there : labels);
-    const Turn turn = at_work.turn();
-    return std::vector{metrics::score_mesh(prediction, reference, turn.context())};
+    const LabelVolume reference = read_labels(c.label, request.read);
+    search.look(c, nullptr, labels_in(reference, reference).second, context);
+    return std::vector{score_mesh(prediction, reference, request.config.labels, at_work)};
   };
-  const std::vector<metrics::CaseScores> scored = score_cases(request, size, score, context);
+  const std::vector<CaseScores> scored = score_cases(request, size, score, context);
   search.require_found();
   return outputs_of(request, scored, "surface");
 }
 
-Plan plan_meshes(const EvaluationRequest& request, const std::vector<int>& labels,
-                 const Context& context) {
+Plan plan_meshes(const EvaluationRequest& request, const Context& context) {
   const auto size_of = [](const Mesh& mesh) -> mesh::SurfaceSize {
     return {int64_t(mesh.vertices_mm.size()), int64_t(mesh.triangles.size())};
   };
-  LabelSearch search({labels});
+  LabelSearch search(request.config);
   const auto row = [&](const Case& c) -> std::vector<std::string> {
     const auto [vertices, triangles] = size_of(predicted_mesh(request, c));
-    if (!labels.empty() && !has_mesh_extension(c.label)) {
-      search.look(c, nullptr, metrics::labels_in(read_labels(c.label, request.read)), context);
+    if (!request.config.labels.empty() && !has_mesh_extension(c.label)) {
+      const LabelVolume reference = read_labels(c.label, request.read);
+      search.look(c, nullptr, labels_in(reference, reference).second, context);
     }
     return {std::to_string(vertices), std::to_string(triangles),
             has_mesh_extension(c.label)
@@ -506,8 +475,9 @@ std::span<const Quaternion> symmetries_of(const hdn::Model* network, const std::
   return {};
 }
 
-Json to_json(const Pose& pose) {
-  const auto& [centre, q, edges] = pose;
+Json to_json(const Pose* pose) {
+  if (pose == nullptr) return {};
+  const auto& [centre, q, edges] = *pose;
   return {{"center_mm", {centre.x, centre.y, centre.z}},
           {"quaternion_wxyz", {q.w, q.x, q.y, q.z}},
           {"size_mm", {edges.x, edges.y, edges.z}}};
@@ -526,26 +496,26 @@ Outputs evaluate_poses(const EvaluationRequest& request, const Context& context)
     return cases::CaseSize{bytes, kJsonPerByte * bytes};
   };
   const auto score = [&](const Case& c, const Context&) {
-    std::vector<metrics::StructureScores> scores;
-    const PosePairs read = read_pose_pairs(c, network, request);
+    std::vector<StructureScores> scores;
     Json& poses = compared[static_cast<size_t>(&c - request.cases.data())];
-    for (const auto& [found, truth] : read.pairs) {
-      scores.push_back(pose_scores(found, *truth, symmetries_of(network, truth->name)));
-      poses[truth->name] = {{"prediction", has_pose(found) ? to_json(found->pose) : Json()},
-                            {"reference", truth->has_pose ? to_json(truth->pose) : Json()}};
+    for (const PosePair& pair : read_pose_pairs(c, network, request)) {
+      const Pose *found = pair.found ? &*pair.found : nullptr,
+                 *truth = pair.truth ? &*pair.truth : nullptr;
+      scores.push_back(score_pose(pair.name, found, truth, symmetries_of(network, pair.name)));
+      poses[pair.name] = {{"prediction", to_json(found)}, {"reference", to_json(truth)}};
       const std::lock_guard lock(adding);
-      confidences.add(found, *truth);
+      confidences.add(pair);
     }
     return scores;
   };
-  std::vector<metrics::CaseScores> scored = score_cases(request, size, score, context);
+  std::vector<CaseScores> scored = score_cases(request, size, score, context);
   Outputs outputs = outputs_of(request, scored, /*whole=*/"");  // no structure has this name
   outputs.report("poses", compared);
   confidences.report(outputs);
-  for (metrics::CaseScores& c : scored) {
-    for (metrics::StructureScores& s : c.structures) s.structure = "all";
+  for (CaseScores& c : scored) {
+    for (StructureScores& s : c.structures) s.structure = "all";
   }
-  for (const metrics::SummaryRow& row : metrics::summarise(scored)) {
+  for (const SummaryRow& row : summarise(scored)) {
     outputs.metric(row.score, row.summary.mean);
   }
   return outputs;
@@ -554,10 +524,10 @@ Outputs evaluate_poses(const EvaluationRequest& request, const Context& context)
 Plan plan_poses(const EvaluationRequest& request, const Context& context) {
   const std::optional<hdn::Model> model = network_of(request);
   const auto row = [&](const Case& c) -> std::vector<std::string> {
-    const PosePairs read = read_pose_pairs(c, model ? &*model : nullptr, request);
-    const auto found = std::count_if(read.pairs.begin(), read.pairs.end(),
-                                     [](const auto& pair) { return has_pose(pair.first); });
-    return {std::to_string(read.pairs.size()), std::to_string(found)};
+    const std::vector<PosePair> pairs = read_pose_pairs(c, model ? &*model : nullptr, request);
+    const auto found =
+        std::ranges::count_if(pairs, [](const PosePair& pair) { return pair.found.has_value(); });
+    return {std::to_string(pairs.size()), std::to_string(found)};
   };
   return plan_cases(request, {"id", "structures", "found"}, row, LabelSearch(), context);
 }

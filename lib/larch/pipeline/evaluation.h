@@ -9,8 +9,8 @@
 #include "larch/app/outputs/outputs.h"
 #include "larch/cases/case_list.h"
 #include "larch/core/context.h"
+#include "larch/evaluate.h"
 #include "larch/io/image/image.h"
-#include "larch/metrics/label_scores.h"
 
 namespace larch::pipeline {
 
@@ -23,6 +23,8 @@ struct EvaluationRequest {
       model;  ///< of poses: a network, to whose mean shapes label maps are fitted; empty: none
   /// Label maps and surfaces take so much on the host together at most; 0: no promise is made.
   int64_t memory_bytes = 0;
+  /// Of label maps; of meshes `labels` alone, all but 0 if there are none.
+  LabelScoreConfig config{};
   std::set<std::string> missing{};  ///< ids of the cases whose prediction does not exist
 };
 
@@ -33,13 +35,11 @@ struct EvaluationRequest {
 /// run, and labels that are asked for must occur in one of them; MemoryError, and Stopped.
 ///
 /// Of label maps the means of the union are the figures of the run.
-Outputs evaluate_labels(const EvaluationRequest& request, const metrics::LabelScoreConfig& config,
-                        const Context& context);
+Outputs evaluate_labels(const EvaluationRequest& request, const Context& context);
 /// Predictions are meshes (read_mesh), and so are references with the ending of one; others are
-/// label maps, of which the union of `labels` counts, or all but 0 if there are none (score_mesh).
+/// label maps (score_mesh).
 /// The means of the structure "surface" are the figures of the run.
-Outputs evaluate_meshes(const EvaluationRequest& request, const std::vector<int>& labels,
-                        const Context& context);
+Outputs evaluate_meshes(const EvaluationRequest& request, const Context& context);
 /// Of files of poses (read_any_poses) the structures of the reference count, and the prediction has
 /// those of the same name. One that it lacks, or that has no pose there, is a failure; one that has
 /// none in the reference is not there, and a pose of it a false positive. Where a structure is
@@ -52,10 +52,8 @@ Outputs evaluate_poses(const EvaluationRequest& request, const Context& context)
 /// Looks at the headers of the label maps of each case, of which two have to be on one grid, or
 /// reads meshes or files of poses, and describes them in a table. Label maps are read if labels are
 /// asked for. Problems are in the plan. Throws InputError for labels that no case has.
-Plan plan_labels(const EvaluationRequest& request, const metrics::LabelScoreConfig& config,
-                 const Context& context);
-Plan plan_meshes(const EvaluationRequest& request, const std::vector<int>& labels,
-                 const Context& context);
+Plan plan_labels(const EvaluationRequest& request, const Context& context);
+Plan plan_meshes(const EvaluationRequest& request, const Context& context);
 Plan plan_poses(const EvaluationRequest& request, const Context& context);
 
 }  // namespace larch::pipeline
