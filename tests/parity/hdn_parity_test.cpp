@@ -397,7 +397,7 @@ struct Course {
 
   Model train_on(const Context& context) const {
     TrainReport report;
-    return train(cases, start, config, shared, {}, report, context);
+    return train_network(cases, start, config, shared, {}, report, context);
   }
 
   static constexpr double kExtent = 96;

@@ -347,8 +347,9 @@ TEST_CASE("a compiled tree serves volume after volume on the device") {
 void check_training(const std::vector<pbt::TrainingVolume>& volumes, const pbt::TrainConfig& config,
                     const Context& gpu) {
   const auto space = fixtures::space_of(config);
-  const pbt::Model a = pbt::train(volumes, space, config, {}, nullptr, fixtures::context_of(2));
-  const pbt::Model b = pbt::train(volumes, space, config, {}, nullptr, gpu);
+  const pbt::Model a =
+      pbt::train_trees(volumes, space, config, {}, nullptr, fixtures::context_of(2));
+  const pbt::Model b = pbt::train_trees(volumes, space, config, {}, nullptr, gpu);
   fixtures::check_same_trees(a, b);
 }
 
@@ -381,15 +382,16 @@ TEST_CASE("a training on a CUDA device goes on from any node, whatever is traine
   const auto space = fixtures::space_of(config);
   std::vector<pbt::PartialModel> checkpoints;
   pbt::TrainHooks hooks;
-  hooks.after_node = [&](const pbt::PartialModel& partial) { checkpoints.push_back(partial); };
-  const pbt::Model whole = pbt::train(volumes, space, config, hooks, nullptr, gpu);
+  hooks.after_step = [&](const pbt::PartialModel& partial) { checkpoints.push_back(partial); };
+  const pbt::Model whole = pbt::train_trees(volumes, space, config, hooks, nullptr, gpu);
   REQUIRE(checkpoints.size() > 7);
   for (const pbt::PartialModel& partial : checkpoints) {
     if (test::small_tests() && partial.finished != 5) continue;
     pbt::TrainHooks resume;
     resume.resume = &partial;
     resume.samples_at_once = 1 + 150 * (partial.finished % 4);
-    fixtures::check_same_trees(whole, pbt::train(volumes, space, config, resume, nullptr, gpu));
+    fixtures::check_same_trees(whole,
+                               pbt::train_trees(volumes, space, config, resume, nullptr, gpu));
   }
 }
 

@@ -80,7 +80,8 @@ void train_tree(benchmark::State& state, int features, const Context& context) {
   config.tree.worst_error = 0.5;
   double inner = 0;
   for (auto _ : state) {
-    const pbt::Model model = pbt::train(volumes, image::ModelSpace{}, config, {}, nullptr, context);
+    const pbt::Model model =
+        pbt::train_trees(volumes, image::ModelSpace{}, config, {}, nullptr, context);
     inner =
         static_cast<double>(std::count_if(model.nodes.begin(), model.nodes.end(),
                                           [](const pbt::Node& node) { return !node.is_leaf(); }));
@@ -143,7 +144,8 @@ void train_nine(benchmark::State& state, const Context& context) {
     for (uint64_t detector = 0; detector < 9; ++detector) {
       Context own = context;
       own.seed = detector;
-      const pbt::Model model = pbt::train(volumes, image::ModelSpace{}, config, {}, nullptr, own);
+      const pbt::Model model =
+          pbt::train_trees(volumes, image::ModelSpace{}, config, {}, nullptr, own);
       inner +=
           static_cast<double>(std::count_if(model.nodes.begin(), model.nodes.end(),
                                             [](const pbt::Node& node) { return !node.is_leaf(); }));

@@ -137,7 +137,7 @@ forest::Model trained(const std::vector<pbt::TrainingVolume>& volumes, pbt::Trai
                       int trees, int depth, const Context& context) {
   config.forest.trees = trees;
   config.forest.depth = depth;
-  return forest::train(volumes, space_of(config), config, {}, nullptr, context);
+  return forest::train_forest(volumes, space_of(config), config, {}, nullptr, context);
 }
 
 void evaluation_rows(const std::vector<pbt::TrainingVolume>& pictures,
@@ -186,11 +186,11 @@ void training_rows(const std::string& folder, pbt::TrainConfig config, const Con
   config.forest.depth = 8;
   std::vector<Clock::time_point> ends;
   forest::TrainHooks hooks;
-  hooks.after_round = [&](const forest::PartialForest&) {
+  hooks.after_step = [&](const forest::PartialForest&) {
     wait_for(context.device);
     ends.push_back(Clock::now());
   };
-  forest::train(volumes, space_of(config), config, hooks, nullptr, context);
+  forest::train_forest(volumes, space_of(config), config, hooks, nullptr, context);
   const auto ms = [&](size_t from, size_t to) {
     return std::chrono::duration<double, std::milli>(ends[to] - ends[from]).count();
   };

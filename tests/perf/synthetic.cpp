@@ -72,8 +72,8 @@ pbt::Model synthetic_model(const SyntheticTree& spec) {
   Context context;
   context.threads = machine_threads();
   context.seed = kSeed;
-  pbt::Model model = pbt::train({noise_and_blobs({96, 96, 96}, 1)}, image::ModelSpace{}, config, {},
-                                nullptr, context);
+  pbt::Model model = pbt::train_trees({noise_and_blobs({96, 96, 96}, 1)}, image::ModelSpace{},
+                                      config, {}, nullptr, context);
   const auto inner = std::count_if(model.nodes.begin(), model.nodes.end(),
                                    [](const pbt::Node& node) { return !node.is_leaf(); });
   if (spec.depth == 6 && inner != 63) {

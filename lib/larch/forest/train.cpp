@@ -16,7 +16,6 @@
 #include "larch/forest/evaluate.h"
 #include "larch/learning/lowest_hash.h"
 #include "larch/pbt/train/ensemble.h"
-#include "larch/pbt/train/pace.h"
 #include "larch/pbt/train/pool.h"
 #include "larch/pbt/train/threshold.h"
 
@@ -374,9 +373,9 @@ std::vector<double> depth_accuracies(const pbt::ModelInfo& info) {
   return accuracies;
 }
 
-Model train(const std::vector<pbt::TrainingVolume>& volumes, const image::ModelSpace& space,
-            const pbt::TrainConfig& config, const TrainHooks& hooks, TrainReport* report,
-            const Context& context) {
+Model train_forest(const std::vector<pbt::TrainingVolume>& volumes, const image::ModelSpace& space,
+                   const pbt::TrainConfig& config, const TrainHooks& hooks, TrainReport* report,
+                   const Context& context) {
   if (volumes.empty()) throw InputError("there is no training volume");
   const pbt::ForestConfig& forest = config.forest;
   const pbt::VolumeSplit split =
@@ -403,7 +402,7 @@ Model train(const std::vector<pbt::TrainingVolume>& volumes, const image::ModelS
   HeldOut held_out(drawn, model.classes, forest.depth);
   PartialForest grown;
   std::shared_ptr<learning::FeatureMatrix> kept;
-  pbt::Pace pace(hooks.seconds);
+  learning::Pace pace(hooks.seconds);
   for (size_t t = 0; t < static_cast<size_t>(forest.trees); ++t) {
     const auto times =
         times_of_tree(drawn, split, forest.bootstrap.value_or(false), pool.tree_seed(t));
@@ -416,10 +415,10 @@ Model train(const std::vector<pbt::TrainingVolume>& volumes, const image::ModelS
       context.progress(
           (static_cast<double>(t) + so_far.rounds / (1.0 + forest.depth)) / forest.trees,
           "tree " + std::to_string(t + 1) + ", level " + std::to_string(so_far.rounds));
-      if (!hooks.after_round || !pace.due(context)) return;
+      if (!hooks.after_step || !pace.due(context)) return;
       PartialForest all = grown;
       all.push_back(so_far);
-      hooks.after_round(all);
+      hooks.after_step(all);
     };
     tree::GrownForestTree tree = tree::grow_tree(task, context);
     held_out.add(tree, weights);

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "larch/core/context.h"
 #include "larch/forest/model.h"
+#include "larch/learning/train_hooks.h"
 #include "larch/pbt/train/samples.h"
 #include "larch/pbt/train_config.h"
 #include "larch/tree/train/grow_forest.h"
@@ -26,16 +26,7 @@ pbt::TrainingVolume make_training_volume(const std::string& name,
 /// Trees as far as they have grown; the last may be growing.
 using PartialForest = std::vector<tree::ForestTree>;
 
-/// What the caller may hook into a training run.
-struct TrainHooks {
-  /// Called after a round, the first one and then when so many seconds have gone by; writes the
-  /// checkpoint.
-  std::function<void(const PartialForest&)> after_round{};
-  double seconds = 0;
-  /// Continues from here, with the same bytes as of an uninterrupted run.
-  const PartialForest* resume = nullptr;
-  int64_t memory_bytes = 0;  ///< as ForestTask::memory_bytes
-};
+using TrainHooks = learning::TrainHooks<PartialForest>;
 
 /// What a run reports beside the model.
 struct TrainReport {
@@ -46,9 +37,9 @@ struct TrainReport {
 /// Trains a decision forest (Sharp 2008). `volumes` must be sorted (pbt::sort_by_digest). The
 /// result depends on volumes, configuration and context.seed alone. Throws InputError where there
 /// are not two classes to learn, UsageError, MemoryError, and Stopped after a checkpoint.
-Model train(const std::vector<pbt::TrainingVolume>& volumes, const image::ModelSpace& space,
-            const pbt::TrainConfig& config, const TrainHooks& hooks, TrainReport* report,
-            const Context& context);
+Model train_forest(const std::vector<pbt::TrainingVolume>& volumes, const image::ModelSpace& space,
+                   const pbt::TrainConfig& config, const TrainHooks& hooks, TrainReport* report,
+                   const Context& context);
 
 /// Share of held-out voxels that the forest cut off at each depth labels right, from depth 0 on.
 std::vector<double> depth_accuracies(const pbt::ModelInfo& info);

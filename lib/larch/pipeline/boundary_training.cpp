@@ -386,9 +386,10 @@ Outputs train_boundary(const TrainingFiles& files, boundary::BoundaryConfig conf
       },
       context);
   hooks.resume = checkpoint.resumed();
-  hooks.after_level = [&](const boundary::PartialTraining& partial) { checkpoint.write(partial); };
+  hooks.after_step = [&](const boundary::PartialTraining& partial) { checkpoint.write(partial); };
   std::vector<boundary::LevelReport> report;
-  model = boundary::train(cases, model, config, shared, known.errors, hooks, report, context);
+  model =
+      boundary::train_boundary(cases, model, config, shared, known.errors, hooks, report, context);
   if (!model.confidence.is_known()) {
     context.warn(
         "too few cases (or one fold) to learn how sure results are: boundary-refine will "

@@ -370,9 +370,9 @@ Outputs train_hdn(const TrainingFiles& files, hdn::HdnConfig config,
       },
       context);
   hooks.resume = checkpoint.resumed();
-  hooks.after_stage = [&](const hdn::PartialTraining& partial) { checkpoint.write(partial); };
+  hooks.after_step = [&](const hdn::PartialTraining& partial) { checkpoint.write(partial); };
   hdn::TrainReport report;
-  model = hdn::train(cases, model, config, shared, hooks, report, context);
+  model = hdn::train_network(cases, model, config, shared, hooks, report, context);
   model.info.tool_version = version();
   model.info.training_config_json = settings;
   warn_of_weakness(report, model, context);

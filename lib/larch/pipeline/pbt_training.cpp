@@ -231,10 +231,10 @@ Outputs train_forest(const TrainingFiles& files, const Material& material, const
       context);
   hooks.resume = checkpoint.resumed();
   hooks.seconds = 5;
-  hooks.after_round = [&](const forest::PartialForest& partial) { checkpoint.write(partial); };
+  hooks.after_step = [&](const forest::PartialForest& partial) { checkpoint.write(partial); };
   forest::TrainReport report;
-  forest::Model model =
-      forest::train(material.volumes, material.space, material.config, hooks, &report, context);
+  forest::Model model = forest::train_forest(material.volumes, material.space, material.config,
+                                             hooks, &report, context);
   complete(model.info, material.config, material.volumes.size(), report.held_out_volumes, context);
   Outputs outputs;
   outputs.metric("training_volumes", static_cast<double>(report.training_volumes))
@@ -271,10 +271,10 @@ Outputs train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
       [](const pbt::PartialModel& p) { return std::to_string(p.finished) + " nodes"; }, context);
   hooks.resume = checkpoint.resumed();
   hooks.seconds = 5;
-  hooks.after_node = [&](const pbt::PartialModel& partial) { checkpoint.write(partial); };
+  hooks.after_step = [&](const pbt::PartialModel& partial) { checkpoint.write(partial); };
   pbt::TrainReport report;
   pbt::Model model =
-      pbt::train(material.volumes, material.space, material.config, hooks, &report, context);
+      pbt::train_trees(material.volumes, material.space, material.config, hooks, &report, context);
   complete(model.info, material.config, material.volumes.size(), report.held_out_volumes, context);
   return training_outputs(files, model, report);
 }

@@ -123,8 +123,8 @@ struct BoundaryCourse {
 
   boundary::Model train(int threads = 2, const boundary::TrainHooks& hooks = {}) {
     report.clear();
-    return boundary::train(cases, start, config, shared, boundary::errors_of(config), hooks, report,
-                           context_of(threads));
+    return boundary::train_boundary(cases, start, config, shared, boundary::errors_of(config),
+                                    hooks, report, context_of(threads));
   }
   std::vector<boundary::LevelReport> report;
 };

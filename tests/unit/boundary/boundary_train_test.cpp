@@ -33,7 +33,7 @@ struct Trained {
 
   Trained() {
     TrainHooks hooks;
-    hooks.after_level = [&](const PartialTraining& partial) {
+    hooks.after_step = [&](const PartialTraining& partial) {
       models::write_checkpoint(folder / std::to_string(partial.report.size()), partial, "same");
     };
     model = course.train(2, hooks);
@@ -304,8 +304,8 @@ TEST_CASE("a training that cannot succeed says why") {
   Context context;
   context.stop = &stop;
   BoundaryCourse stopped(2);
-  CHECK_THROWS_AS(train(stopped.cases, stopped.start, stopped.config, stopped.shared,
-                        errors_of(stopped.config), {}, stopped.report, context),
+  CHECK_THROWS_AS(train_boundary(stopped.cases, stopped.start, stopped.config, stopped.shared,
+                                 errors_of(stopped.config), {}, stopped.report, context),
                   Stopped);
 }
 

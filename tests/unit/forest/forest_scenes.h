@@ -78,7 +78,7 @@ inline std::vector<pbt::TrainingVolume> forest_volumes(int count, const pbt::Tra
 inline forest::Model train_forest(const std::vector<pbt::TrainingVolume>& volumes,
                                   const pbt::TrainConfig& config, const Context& context,
                                   const forest::TrainHooks& hooks = {}) {
-  return forest::train(volumes, space_of(config), config, hooks, nullptr, context);
+  return forest::train_forest(volumes, space_of(config), config, hooks, nullptr, context);
 }
 
 }  // namespace larch::fixtures

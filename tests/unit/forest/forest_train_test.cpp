@@ -60,7 +60,7 @@ TEST_CASE("A boosting tree of both modalities finds what neither shows alone") {
     config.features.count = 800;
     const auto volumes = forest_volumes(3, config, {28, 26, 9}, only);
     const pbt::Model model =
-        pbt::train(volumes, fixtures::space_of(config), config, {}, nullptr, context_of(2));
+        pbt::train_trees(volumes, fixtures::space_of(config), config, {}, nullptr, context_of(2));
     CHECK(model.components == config.space.components);
     const auto test = fixtures::two_modalities({28, 26, 9}, 99, config, only);
     const auto p = pbt::evaluate_volume<float>(model, test.components(), {}, 0, context_of(2));
@@ -122,7 +122,7 @@ TEST_CASE("A forest depends on volumes, settings and seed alone") {
   // Resumed after any round.
   std::vector<forest::PartialForest> partial;
   forest::TrainHooks kept;
-  kept.after_round = [&](const forest::PartialForest& p) { partial.push_back(p); };
+  kept.after_step = [&](const forest::PartialForest& p) { partial.push_back(p); };
   train_forest(volumes, config, context_of(2), kept);
   REQUIRE(partial.size() > 20);
   for (const size_t k : {size_t{0}, size_t{9}, partial.size() - 1}) {

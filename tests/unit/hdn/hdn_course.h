@@ -100,7 +100,7 @@ struct Course {
 
   hdn::Model train(int threads = 2, const hdn::TrainHooks& hooks = {}) const {
     hdn::TrainReport report;
-    return hdn::train(cases, start, config, shared, hooks, report, context_of(threads));
+    return hdn::train_network(cases, start, config, shared, hooks, report, context_of(threads));
   }
 };
 

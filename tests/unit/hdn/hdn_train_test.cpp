@@ -144,7 +144,7 @@ TEST_CASE("threads and interruptions do not change a network, of which cases may
   const test::Folder folder;
   size_t stages = 0;
   TrainHooks hooks;
-  hooks.after_stage = [&](const PartialTraining& partial) {
+  hooks.after_step = [&](const PartialTraining& partial) {
     stages = partial.report.stages.size();
     models::write_checkpoint(folder / std::to_string(stages), partial, "same");
   };

@@ -28,7 +28,7 @@ pbt::TrainConfig config_with_everything() {
 
 pbt::Model train_on(const std::vector<pbt::TrainingVolume>& volumes, const pbt::TrainConfig& config,
                     const pbt::TrainHooks& hooks, const Context& context) {
-  return pbt::train(volumes, fixtures::space_of(config), config, hooks, nullptr, context);
+  return pbt::train_trees(volumes, fixtures::space_of(config), config, hooks, nullptr, context);
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ TEST_CASE("a training that is stopped at any node goes on to the same bytes") {
   };
   std::vector<std::string> after;
   pbt::TrainHooks count;
-  count.after_node = [&](const pbt::PartialModel& partial) {
+  count.after_step = [&](const pbt::PartialModel& partial) {
     after.push_back(checkpoint_bytes(partial));
   };
   const std::string expected = bytes_of(train_on(volumes, config, count, context_of()));
@@ -66,7 +66,7 @@ TEST_CASE("a training that is stopped at any node goes on to the same bytes") {
     size_t finished = 0;
     pbt::TrainHooks hooks;
     hooks.samples_at_once = 1 + 400 * (stop_after % 3);
-    hooks.after_node = [&](const pbt::PartialModel& partial) {
+    hooks.after_step = [&](const pbt::PartialModel& partial) {
       CHECK(checkpoint_bytes(partial) == after[finished]);
       if (++finished == stop_after) stop = 143;
     };
@@ -98,7 +98,7 @@ TEST_CASE("an ensemble does not depend on threads, and goes on from any node") {
   std::vector<std::string> checkpoints;
   const test::Folder folder;
   pbt::TrainHooks hooks;
-  hooks.after_node = [&](const pbt::PartialModel& partial) {
+  hooks.after_step = [&](const pbt::PartialModel& partial) {
     checkpoints.push_back(folder / std::to_string(checkpoints.size()));
     models::write_checkpoint(checkpoints.back(), partial, "same settings");
   };
@@ -119,7 +119,7 @@ TEST_CASE("A checkpoint of other training data is refused") {
   const std::vector<pbt::TrainingVolume> volumes = fixtures::hard_volumes(1);
   pbt::PartialModel kept;
   pbt::TrainHooks hooks;
-  hooks.after_node = [&](const pbt::PartialModel& partial) { kept = partial; };
+  hooks.after_step = [&](const pbt::PartialModel& partial) { kept = partial; };
   train_on(volumes, config, hooks, context_of());
   pbt::TrainHooks resume;
   resume.resume = &kept;

@@ -30,8 +30,8 @@ pbt::TrainConfig ensemble_config(int trees) {
 
 pbt::Model train_on(const std::vector<pbt::TrainingVolume>& volumes, const pbt::TrainConfig& config,
                     pbt::TrainReport* report = nullptr) {
-  return pbt::train(volumes, fixtures::space_of(config), config, {}, report,
-                    fixtures::context_of(2));
+  return pbt::train_trees(volumes, fixtures::space_of(config), config, {}, report,
+                          fixtures::context_of(2));
 }
 
 TEST_CASE("The mean of trees in integers: a thousand certain trees do not overflow") {

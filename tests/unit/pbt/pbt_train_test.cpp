@@ -25,7 +25,8 @@ using fixtures::grid_of;
 
 Model train_on(const std::vector<TrainingVolume>& volumes, const TrainConfig& config,
                TrainReport* report = nullptr, int threads = 1, uint64_t seed = 1) {
-  return train(volumes, fixtures::space_of(config), config, {}, report, context_of(threads, seed));
+  return train_trees(volumes, fixtures::space_of(config), config, {}, report,
+                     context_of(threads, seed));
 }
 
 Volume<float> posterior_of(const Model& model, const TrainingVolume& volume) {
@@ -291,9 +292,9 @@ TEST_CASE("A checkpoint of a single tree is written by time as well") {
     size_t count = 0;
     TrainHooks hooks;
     hooks.seconds = seconds;
-    hooks.after_node = [&](const PartialModel&) { ++count; };
+    hooks.after_step = [&](const PartialModel&) { ++count; };
     const Model model =
-        train(volumes, fixtures::space_of(config), config, hooks, nullptr, context_of());
+        train_trees(volumes, fixtures::space_of(config), config, hooks, nullptr, context_of());
     REQUIRE(model.nodes.size() > 3);
     return count;
   };

@@ -224,10 +224,10 @@ double mean_distance_mm(const TrainingCase& c, const std::vector<Vec3d>& vertice
   return sum / static_cast<double>(vertices_mm.size());
 }
 
-Model train(const std::vector<TrainingCase>& cases, const Model& start,
-            const BoundaryConfig& config, const hdn::SharedConfig& shared,
-            const pose::RelativeGaussian& errors, const TrainHooks& hooks,
-            std::vector<LevelReport>& report, const Context& context) {
+Model train_boundary(const std::vector<TrainingCase>& cases, const Model& start,
+                     const BoundaryConfig& config, const hdn::SharedConfig& shared,
+                     const pose::RelativeGaussian& errors, const TrainHooks& hooks,
+                     std::vector<LevelReport>& report, const Context& context) {
   if (cases.size() < 2) throw InputError("a boundary is learned from at least two cases");
   Training training{cases, config, shared, errors, context, {start, {}, {}, {}}};
   if (hooks.resume != nullptr) training.all = *hooks.resume;
@@ -236,7 +236,7 @@ Model train(const std::vector<TrainingCase>& cases, const Model& start,
     context.progress(static_cast<double>(level) / levels,
                      "level " + std::to_string(level + 1) + " of " + std::to_string(levels));
     training.run_level(level);
-    if (hooks.after_level) hooks.after_level(training.all);
+    if (hooks.after_step) hooks.after_step(training.all);
     context.throw_if_stopped("stopped after level " + std::to_string(level + 1) +
                              "; continue with --resume");
   }

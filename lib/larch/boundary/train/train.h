@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "larch/boundary/refine.h"
 #include "larch/hdn/train/train.h"
+#include "larch/learning/train_hooks.h"
 #include "larch/pose/relative.h"
 
 namespace larch::boundary {
@@ -38,20 +38,17 @@ struct PartialTraining {
   std::vector<LevelReport> report;
 };
 
-struct TrainHooks {
-  std::function<void(const PartialTraining&)> after_level{};  ///< writes the checkpoint
-  const PartialTraining* resume = nullptr;
-};
+using TrainHooks = learning::TrainHooks<PartialTraining>;
 
 /// Trains the classifiers level by level, each on the meshes that those before it made of cases
 /// they had not learned from; those of the first level are the mean at true poses with the errors
 /// `errors`. `cases`: sorted by their digests; `start`: a model with space and shape. The result
 /// depends on cases, configuration and context.seed alone. Throws InputError where a level sees no
 /// boundary, UsageError, MemoryError, and Stopped after a level.
-Model train(const std::vector<TrainingCase>& cases, const Model& start,
-            const BoundaryConfig& config, const hdn::SharedConfig& shared,
-            const pose::RelativeGaussian& errors, const TrainHooks& hooks,
-            std::vector<LevelReport>& report, const Context& context);
+Model train_boundary(const std::vector<TrainingCase>& cases, const Model& start,
+                     const BoundaryConfig& config, const hdn::SharedConfig& shared,
+                     const pose::RelativeGaussian& errors, const TrainHooks& hooks,
+                     std::vector<LevelReport>& report, const Context& context);
 
 /// The errors of the configuration.
 pose::RelativeGaussian errors_of(const BoundaryConfig& config);

@@ -148,7 +148,8 @@ TrainedStage train_position(const StageTask& task, StageReport& report, const Co
   quiet.log_sink = {};
   quiet.progress_sink = {};
   const auto train = [&](const std::vector<pbt::TrainingVolume>& learned) {
-    return detector_of(task, pbt::train(learned, task.model.space, config, {}, nullptr, quiet));
+    return detector_of(task,
+                       pbt::train_trees(learned, task.model.space, config, {}, nullptr, quiet));
   };
   TrainedStage trained;
   trained.full = train(volumes);

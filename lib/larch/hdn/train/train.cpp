@@ -420,7 +420,7 @@ PartialTraining Training::run(const Model& start) {
                       "detector " + std::to_string(k + 1) + " of " + std::to_string(all.size()) +
                           ": " + structure.name);
     run_step(all[k]);
-    if (hooks_.after_stage) hooks_.after_stage(all_);
+    if (hooks_.after_step) hooks_.after_step(all_);
     context_.throw_if_stopped("stopped after detector " + std::to_string(k + 1) +
                               "; continue with --resume");
   }
@@ -518,9 +518,9 @@ std::vector<size_t> check_config(const HdnConfig& config) {
   return order;
 }
 
-Model train(const std::vector<TrainingCase>& cases, const Model& start, const HdnConfig& config,
-            const SharedConfig& shared, const TrainHooks& hooks, TrainReport& report,
-            const Context& context) {
+Model train_network(const std::vector<TrainingCase>& cases, const Model& start,
+                    const HdnConfig& config, const SharedConfig& shared, const TrainHooks& hooks,
+                    TrainReport& report, const Context& context) {
   if (cases.size() < 2) throw InputError("a network is trained on at least two cases");
   Training training(cases, config, shared, hooks, context);
   PartialTraining all = training.run(start);

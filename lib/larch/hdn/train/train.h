@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +10,7 @@
 #include "larch/core/context.h"
 #include "larch/hdn/hdn_config.h"
 #include "larch/hdn/model.h"
+#include "larch/learning/train_hooks.h"
 #include "larch/pbt/train_config.h"
 
 namespace larch::hdn {
@@ -74,10 +74,7 @@ struct PartialTraining {
   TrainReport report;
 };
 
-struct TrainHooks {
-  std::function<void(const PartialTraining&)> after_stage{};  ///< writes the checkpoint
-  const PartialTraining* resume = nullptr;
-};
+using TrainHooks = learning::TrainHooks<PartialTraining>;
 
 /// Settings that hdn shares with other models: classifier, space, features, tree, ensemble, mining.
 using SharedConfig = pbt::TrainConfig;
@@ -91,9 +88,9 @@ using SharedConfig = pbt::TrainConfig;
 /// `start`: a model with space, halvings and structures (name, labels, parent, symmetries). The
 /// result depends on cases, configuration and context.seed alone. Throws InputError for a structure
 /// that occurs in no case, UsageError, MemoryError, and Stopped after a stage.
-Model train(const std::vector<TrainingCase>& cases, const Model& start, const HdnConfig& config,
-            const SharedConfig& shared, const TrainHooks& hooks, TrainReport& report,
-            const Context& context);
+Model train_network(const std::vector<TrainingCase>& cases, const Model& start,
+                    const HdnConfig& config, const SharedConfig& shared, const TrainHooks& hooks,
+                    TrainReport& report, const Context& context);
 
 /// Chooses the parents of structures that have none, and the order in which they are found, from
 /// detectors of the position at the coarsest level that search everywhere: the next one is

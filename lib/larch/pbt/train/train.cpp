@@ -104,9 +104,9 @@ void report_material(const VolumeSplit& split, const SampleSet& samples, size_t 
 
 }  // namespace
 
-Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace& space,
-            const TrainConfig& config, const TrainHooks& hooks, TrainReport* report,
-            const Context& context) {
+Model train_trees(const std::vector<TrainingVolume>& volumes, const image::ModelSpace& space,
+                  const TrainConfig& config, const TrainHooks& hooks, TrainReport* report,
+                  const Context& context) {
   // Volumes: whole ones are held out.
   if (volumes.empty()) throw InputError("there is no training volume");
   const VolumeSplit split = hold_out(volumes, config.validation.fraction.value_or(0), context.seed);

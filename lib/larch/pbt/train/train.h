@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-#include <span>
 #include <vector>
 
 #include "larch/core/context.h"
+#include "larch/learning/train_hooks.h"
 #include "larch/pbt/model.h"
 #include "larch/pbt/train/samples.h"
 #include "larch/pbt/train_config.h"
@@ -20,20 +19,7 @@ struct PartialModel {
   size_t finished = 0;
 };
 
-/// What the caller may hook into a training run.
-struct TrainHooks {
-  /// Called after a finished node; writes the checkpoint.
-  std::function<void(const PartialModel&)> after_node;
-  /// From the second node on, after_node is called only when so many seconds have gone by since the
-  /// last time, and before stopping: a checkpoint holds all nodes so far.
-  double seconds = 0;
-  /// Continues from here: sample lists are recomputed by routing, so the result is the same bytes
-  /// as of an uninterrupted run.
-  const PartialModel* resume = nullptr;
-  /// Nodes of a level are trained together as long as they have at most so many samples; 0: as many
-  /// as suits the device. The result does not depend on it.
-  size_t samples_at_once = 0;
-};
+using TrainHooks = learning::TrainHooks<PartialModel>;
 
 /// What a run reports beside the model.
 struct TrainReport {
@@ -51,8 +37,8 @@ struct TrainReport {
 /// context.seed alone, not on the device, the number of threads or interruptions. Throws InputError
 /// for training data of one class, naming both counts; Stopped after a checkpoint when the
 /// context's stop flag is set.
-Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace& space,
-            const TrainConfig& config, const TrainHooks& hooks, TrainReport* report,
-            const Context& context);
+Model train_trees(const std::vector<TrainingVolume>& volumes, const image::ModelSpace& space,
+                  const TrainConfig& config, const TrainHooks& hooks, TrainReport* report,
+                  const Context& context);
 
 }  // namespace larch::pbt

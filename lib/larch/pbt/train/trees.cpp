@@ -11,7 +11,6 @@
 #include "larch/core/random_math.h"
 #include "larch/pbt/train/ensemble.h"
 #include "larch/pbt/train/mine.h"
-#include "larch/pbt/train/pace.h"
 #include "larch/tree/train/grow.h"
 #include "larch/tree/train/prune.h"
 #include "larch/tree/train/select.h"
@@ -50,7 +49,7 @@ void draw_for_tree(tree::GrowTask& task, const Material& m, size_t t, const Cont
 
 /// Grows the tree that follows those of `before`. `resume`: how far it has grown, or null.
 Model grow_tree(Material& m, const Model& start, const Model& before,
-                const tree::PartialTree* resume, const TrainHooks& hooks, Pace& pace,
+                const tree::PartialTree* resume, const TrainHooks& hooks, learning::Pace& pace,
                 const Context& context) {
   const size_t drawn = m.samples.size();
   const size_t t = before.nodes.empty() ? 0 : before.trees();
@@ -66,12 +65,12 @@ Model grow_tree(Material& m, const Model& start, const Model& before,
   static const std::vector<uint32_t> kOnce;
   const std::vector<uint32_t>& occurrences = m.occurrences.empty() ? kOnce : m.occurrences[t];
   if (m.config.mining.enabled) task.mine = make_miner(m, start, occurrences, task.seed, context);
-  if (hooks.after_node) {
+  if (hooks.after_step) {
     task.after_node = [&](const tree::PartialTree& partial) {
       if (!pace.due(context)) return;
       PartialModel all{before, before.nodes.size() + partial.finished};
       append_tree(all.model, model_of(partial.tree, start, m.pool));
-      hooks.after_node(all);
+      hooks.after_step(all);
     };
   }
   tree::GrownTree grown = tree::grow(start, task, context);
@@ -153,7 +152,7 @@ Model grow_trees(Material& m, const Model& start, const TrainHooks& hooks, const
     growing = resume_from(*hooks.resume, m, model);
     resume = &growing;
   }
-  Pace pace(hooks.seconds);
+  learning::Pace pace(hooks.seconds);
   while (model.nodes.empty() || model.trees() < m.trees()) {
     append_tree(model, grow_tree(m, start, model, resume, hooks, pace, context));
     resume = nullptr;
