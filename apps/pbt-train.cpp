@@ -16,8 +16,6 @@
 #include "larch/pipeline/components.h"
 #include "larch/pipeline/hdn_training.h"
 #include "larch/pipeline/pbt_training.h"
-#include "larch/pipeline/training_cases.h"
-#include "larch/pipeline/voxel_defaults.h"
 
 namespace {
 
@@ -51,13 +49,11 @@ struct ModelConfig {
   }
   bool is_hdn() const { return model == ModelKind::kHdn; }
   bool is_boundary() const { return model == ModelKind::kBoundary; }
-  /// The keys that hdn and boundary use.
-  pbt::TrainConfig stages() const { return pipeline::with_constants(voxels); }
   /// Throws UsageError for keys of another model.
   void check() const {
     if (!is_hdn()) config::require_default(hdn, "hdn.", "model hdn");
     if (!is_boundary()) config::require_default(boundary, "boundary.", "model boundary");
-    if (model == ModelKind::kVoxels) return pipeline::check_keys(voxels);
+    if (model == ModelKind::kVoxels) return check_keys(voxels);
     const bool is_forest = voxels.classifier == pbt::ClassifierKind::kForest;
     if (is_forest && is_boundary()) {
       throw UsageError("--classifier decision-forest: boundary models have boosting trees alone");
@@ -76,7 +72,7 @@ struct ModelConfig {
     }
     if (is_boundary()) check_boundary_trees();
     if (is_forest) return check_stage_forests();
-    pipeline::check_keys(voxels);
+    check_keys(voxels);
   }
   /// Throws UsageError for keys without effect on the trees of a boundary, which choose from
   /// steerable features.
@@ -95,7 +91,7 @@ struct ModelConfig {
     static_cast<tree::ForestConfig&>(stages.forest) = {};
     config::require_default(stages.forest, "forest.", "model voxels");
     stages.forest.pool = pbt::ForestPool::kHaar;
-    pipeline::check_keys(stages);
+    check_keys(stages);
   }
   CaseColumns columns() const {
     CaseColumns columns{.label_required = !is_hdn()};
@@ -221,16 +217,12 @@ Plan plan(const Options& options, const Context& context) {
   }
   const ModelConfig& config = options.config;
   const pipeline::TrainingFiles files = files_of(options, context);
-  Plan plan;
-  if (config.is_hdn()) {
-    plan = pipeline::plan_hdn_training(files, config.hdn, config.stages(), options.dataset_labels(),
-                                       context);
-  } else if (config.is_boundary()) {
-    plan = pipeline::plan_boundary_training(files, config.boundary, config.stages(),
-                                            options.start_model, context);
-  } else {
-    plan = pipeline::plan_training(files, config.voxels, context);
-  }
+  Plan plan = config.is_hdn()
+                  ? pipeline::plan_hdn_training(files, config.hdn, config.voxels, context)
+              : config.is_boundary()
+                  ? pipeline::plan_boundary_training(files, config.boundary, config.voxels,
+                                                     options.start_model, context)
+                  : pipeline::plan_training(files, config.voxels, context);
   for (const std::string& note : options.images.notes()) plan.notes.push_back(note);
   return plan;
 }
@@ -240,11 +232,11 @@ Outputs run(const Options& options, Context& context) {
   const ModelConfig& config = options.config;
   const pipeline::TrainingFiles files = files_of(options, context);
   if (config.is_boundary()) {
-    return pipeline::train_boundary(files, config.boundary, config.stages(), options.start_model,
+    return pipeline::train_boundary(files, config.boundary, config.voxels, options.start_model,
                                     context);
   }
-  if (!config.is_hdn()) return pipeline::train_pbt(files, config.voxels, context);
-  return pipeline::train_hdn(files, config.hdn, config.stages(), options.dataset_labels(), context);
+  if (config.is_hdn()) return pipeline::train_hdn(files, config.hdn, config.voxels, context);
+  return pipeline::train_voxels(files, config.voxels, context);
 }
 
 }  // namespace

@@ -10,14 +10,9 @@
 
 #include "larch/cases/case_list.h"
 #include "larch/config/fields.h"
+#include "larch/data/dataset_label.h"
 
 namespace larch {
-
-/// A label of a data set, or a region of several labels.
-struct DatasetLabel {
-  std::string name;
-  std::vector<int32_t> values;
-};
 
 /// A part of a data set.
 enum class DatasetPart { kTest, kTraining };
@@ -42,11 +37,6 @@ struct Dataset {
   std::vector<DatasetCase> cases;     ///< at least one, in the order of the file or of their ids
   std::vector<std::string> warnings;  ///< sentences for the user
 };
-
-/// The names that nnU-Net gives a meaning: voxels that nobody has annotated, and those around the
-/// structures. Neither is a structure.
-inline constexpr const char* kIgnoreName = "ignore";
-inline constexpr const char* kBackgroundName = "background";
 
 /// Reads a dataset.json. "training": [{image, label}] is that of the Medical Segmentation Decathlon
 /// and of nnU-Net version 1; several modalities are the volumes of one 4-D file per case or, as

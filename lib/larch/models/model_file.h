@@ -44,7 +44,9 @@ M decode_model(const Container& container);
 /// InputError as read_model.
 using VoxelModel = std::variant<pbt::Model, forest::Model>;
 VoxelModel read_voxel_model(const std::string& path, const DigestSink& digest = {});
-using AnyModel = std::variant<pbt::Model, forest::Model, hdn::Model, boundary::Model>;
+struct AnyModel : std::variant<pbt::Model, forest::Model, hdn::Model, boundary::Model> {
+  using variant::variant;
+};
 AnyModel read_any_model(const std::string& path);
 
 /// A model as JSON text without loss: integers, and doubles as hexadecimal floating-point strings.

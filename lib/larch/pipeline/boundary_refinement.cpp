@@ -14,6 +14,7 @@
 #include "larch/core/error.h"
 #include "larch/core/step.h"
 #include "larch/features/steerable/steerable_math.h"
+#include "larch/hdn/model.h"
 #include "larch/io/markups/markups.h"
 #include "larch/io/mesh/mesh_io.h"
 #include "larch/mesh/measures.h"
@@ -21,8 +22,7 @@
 #include "larch/mesh/voxelise.h"
 #include "larch/picture/canvas.h"
 #include "larch/picture/qc.h"
-#include "larch/pipeline/boundary_training.h"
-#include "larch/pipeline/training_cases.h"
+#include "larch/pipeline/training_files.h"
 #include "larch/pose/truth.h"
 
 namespace larch::pipeline {
@@ -74,10 +74,10 @@ Pose pose_in_file(const std::string& path, const std::string& structure) {
 Pose pose_of_labels(const std::string& path, const boundary::Model& model,
                     const ReadOptions& read) {
   const LabelVolume labels = read_labels(path, label_options(read));
-  const Volume<uint8_t> mask = structure_mask(labels, model.labels);
+  const Volume<uint8_t> mask = pose::structure_mask(labels, model.labels);
   if (mask.empty()) {
     // A program that finds one structure gives it a label of its own.
-    const Volume<uint8_t> any = structure_mask(labels, {});
+    const Volume<uint8_t> any = pose::structure_mask(labels, {});
     if (any.empty()) throw InputError("'" + path + "' is empty: it has no voxel to start from");
     return pose::fit_pose(any, model.mean_distance_mm).pose;
   }

@@ -6,8 +6,6 @@
 
 #include "larch/app/outputs/outputs.h"
 #include "larch/core/context.h"
-#include "larch/models/model_file.h"
-#include "larch/pbt/train/train.h"
 #include "larch/pipeline/training_files.h"
 
 namespace larch::pipeline {
@@ -17,16 +15,13 @@ namespace larch::pipeline {
 /// figures. The model depends on the voxels, the configuration and context.seed alone.
 /// Throws InputError (files, grids, a label that never occurs), UsageError (configuration, an
 /// output that is one of the volumes), MemoryError, and Stopped after a checkpoint.
-Outputs train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
-                  const Context& context);
-
-/// Throws UsageError for keys without effect for the classifier that is chosen.
-void check_keys(const pbt::TrainConfig& config);
+Outputs train_voxels(const TrainingFiles& files, const pbt::TrainConfig& config,
+                     const Context& context);
 
 /// The picture of the training of a model, to be written to `path`; none if that is empty.
 void add_plot(const std::string& path, const models::AnyModel& model, Outputs& outputs);
 
-/// Finds by the label maps and the headers of the images what train_pbt would refuse before the
+/// Finds by the label maps and the headers of the images what train_voxels would refuse before the
 /// training begins, and makes a table of the cases. Problems of single cases are in the plan;
 /// throws the rest.
 Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,

@@ -3,21 +3,16 @@
 #include "larch/pipeline/training_files.h"
 
 #include <algorithm>
+#include <exception>
+#include <utility>
 
+#include "larch/app/build_info.h"
 #include "larch/app/failures.h"
-#include "larch/core/digest.h"
 #include "larch/core/error.h"
-#include "larch/core/escaped.h"
 #include "larch/files/file.h"
 #include "larch/models/container.h"
 
 namespace larch::pipeline {
-
-void check_name(const std::string& name) {
-  if (escaped(name) == name) return;
-  throw UsageError("the name '" + name +
-                   "' of a label or structure has control characters; give it another");
-}
 
 std::vector<int> left_out_labels(const TrainingFiles& files, const Case& c,
                                  const std::set<int>& in_map, const std::vector<int>& wanted,
@@ -51,23 +46,42 @@ std::vector<int> left_out_labels(const TrainingFiles& files, const Case& c,
   return left_out;
 }
 
-void check_labels(const std::vector<int>& wanted, const std::set<int>& seen, const char* key) {
-  for (const int value : wanted) {
-    if (seen.count(value) > 0) continue;
-    std::string found;
-    for (const int s : seen) found += (found.empty() ? "" : ", ") + std::to_string(s);
-    throw InputError(std::string(key) + ": the label " + std::to_string(value) +
-                     " never occurs in the training labels, which hold " + found);
-  }
+TrainingCases training_cases(const TrainingFiles& files,
+                             std::function<TrainingCase(const Case&)> read) {
+  TrainingCases cases;
+  for (const Case& c : files.cases) cases.ids.push_back(c.id);
+  cases.read = [&files, read = std::move(read)](size_t i) {
+    return naming_case(files.cases[i], [&] { return read(files.cases[i]); });
+  };
+  cases.declared = files.labels;
+  return cases;
 }
 
-bool has_checkpoint(const TrainingFiles& files, const Context& context) {
-  if (!files.resume) return false;
-  if (is_file(files.checkpoint)) return true;
-  context.warn("--resume: there is no checkpoint '" + files.checkpoint +
-               "': starting from the root; unless this is the first run, see whether --checkpoint "
-               "names the file");
-  return false;
+TrainingRun training_run(const TrainingFiles& files, const Context& context) {
+  const bool is_there = is_file(files.checkpoint);
+  if (files.resume && !is_there) {
+    context.warn("--resume: there is no checkpoint '" + files.checkpoint +
+                 "': starting from the root; unless this is the first run, see whether "
+                 "--checkpoint names the file");
+  }
+  return {files.checkpoint, files.resume && is_there, version()};
+}
+
+Outputs training_outputs(const TrainingFiles& files, const TrainResult& result) {
+  Outputs outputs;
+  for (const auto& [name, value] : result.figures) outputs.metric(name, value);
+  outputs.add(files.output,
+              [model = result.model](const std::string& path) { write_model(path, *model); });
+  return outputs;
+}
+
+std::string files_of(const Case& c) {
+  return c.label.empty() ? c.image : c.image + ", " + c.label;
+}
+
+std::string cell_of(const Case& c, const char* column) {
+  const auto cell = c.further.find(column);
+  return cell == c.further.end() ? "" : cell->second;
 }
 
 void note_failure(Plan& plan, const std::string& prefix, const std::function<void()>& look) {
@@ -80,13 +94,6 @@ void note_failure(Plan& plan, const std::string& prefix, const std::function<voi
     if (plan.problems.empty()) plan.code = failure.code;
     plan.problems.push_back(prefix + detail::in_one_line(failure));
   }
-}
-
-std::string fingerprint(const std::string& settings, uint64_t seed,
-                        const std::vector<std::string>& digests) {
-  std::string text = settings + "\nseed " + std::to_string(seed);
-  for (const std::string& digest : digests) text += "\n" + digest;
-  return sha256_of(text);
 }
 
 void remove_checkpoint(const std::string& path) {

@@ -2,22 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
+#include <exception>
 #include <functional>
-#include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "larch/app/outputs/outputs.h"
 #include "larch/cases/case_list.h"
 #include "larch/cases/dataset_json.h"
 #include "larch/core/context.h"
-#include "larch/files/atomic_file.h"
-#include "larch/files/temporaries.h"
+#include "larch/core/error.h"
 #include "larch/io/image/image.h"
-#include "larch/models/model_file.h"
+#include "larch/train.h"
 
 namespace larch::pipeline {
 
@@ -32,9 +29,6 @@ struct TrainingFiles {
   std::vector<DatasetLabel> labels{};  ///< what a data set calls its labels
 };
 
-/// Throws UsageError for a name with control characters: it would stand in models and tables.
-void check_name(const std::string& name);
-
 /// The labels of a map, of which a training uses no voxel because its data set calls them "ignore"
 /// or does not declare them; none of `wanted`, which the configuration names. Adds all to `seen`,
 /// and warns of those that are not declared where they come first.
@@ -42,48 +36,42 @@ std::vector<int> left_out_labels(const TrainingFiles& files, const Case& c,
                                  const std::set<int>& in_map, const std::vector<int>& wanted,
                                  std::set<int>& seen, const Context& context);
 
-/// Throws InputError for a wanted label that is not among those that were seen; `key`: of the
-/// configuration.
-void check_labels(const std::vector<int>& wanted, const std::set<int>& seen, const char* key);
+/// The image of a case and its label map, if it has one, for messages.
+std::string files_of(const Case& c);
 
-/// Tells whether the run goes on from a checkpoint. Where the one that --resume asks for is not
-/// there it begins anew, with a warning: jobs that are started again and again give --resume from
-/// their first run on, but a name that is mistyped must not pass unseen.
-bool has_checkpoint(const TrainingFiles& files, const Context& context);
+/// Calls `read`, whose errors get the names of the case and its files.
+template <class Read>
+auto naming_case(const Case& c, const Read& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    std::throw_with_nested(
+        Error(error.code(), "cannot use the case '" + c.id + "' (" + files_of(c) + ")"));
+  }
+}
 
 /// For dry runs: what `look` throws becomes a problem of the plan, whose text `prefix` begins.
 void note_failure(Plan& plan, const std::string& prefix, const std::function<void()>& look);
 
-/// Identifies all that a model depends on, so that a checkpoint of something else is told from its
-/// own: the settings as JSON, the seed and the digest of each training case.
-std::string fingerprint(const std::string& settings, uint64_t seed,
-                        const std::vector<std::string>& digests);
+/// The cases of a training, each as `read` gives it; errors name its files. `files` must outlive
+/// them.
+TrainingCases training_cases(const TrainingFiles& files,
+                             std::function<TrainingCase(const Case&)> read);
 
-/// The checkpoint of a training, one of those that models::write_checkpoint writes: what --resume
-/// goes on from, and where the training is kept as it goes.
-template <class Partial>
-class TrainingCheckpoint {
- public:
-  /// `steps`: what a training has done, "3 trees". Throws InputError as models::read_checkpoint.
-  TrainingCheckpoint(const TrainingFiles& files, std::string fingerprint,
-                     std::string (*steps)(const Partial&), const Context& context)
-      : path_(files.checkpoint), fingerprint_(std::move(fingerprint)) {
-    if (has_checkpoint(files, context)) {
-      resumed_ = models::read_checkpoint<Partial>(path_, fingerprint_);
-      context.info("going on from '" + path_ + "', which has " + steps(*resumed_));
-    }
-    remove_leftovers_once(folder_of(path_), context);
-  }
-  /// Null: the training begins anew.
-  const Partial* resumed() const { return resumed_ ? &*resumed_ : nullptr; }
-  void write(const Partial& partial) const {
-    models::write_checkpoint(path_, partial, fingerprint_);
-  }
+/// How a training is kept. Where the checkpoint that --resume asks for is not there it begins anew,
+/// with a warning: jobs that are started again and again give --resume from their first run on, but
+/// a name that is mistyped must not pass unseen.
+TrainingRun training_run(const TrainingFiles& files, const Context& context);
 
- private:
-  const std::string path_, fingerprint_;
-  std::optional<Partial> resumed_;
-};
+/// The model and the figures of a training.
+Outputs training_outputs(const TrainingFiles& files, const TrainResult& result);
+
+/// A further cell of a case; empty if the list does not have the column.
+std::string cell_of(const Case& c, const char* column);
+
+/// The cell of a list with what makes cases alike, such as the patient: no case is searched by
+/// classifiers that learned from its group.
+inline constexpr const char* kGroupColumn = "group";
 
 /// Removes a checkpoint that is not needed any more. Another file, such as a model, which a short
 /// run with -f has not replaced, stays.

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 #include <string>
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/core/portable_math.h"
+#include "larch/filters/components.h"
 #include "larch/mesh/marching_cubes.h"
 #include "larch/pose/distance_map.h"
 #include "larch/pose/mean_rotation.h"
@@ -329,6 +331,19 @@ PoseTruth fit_poses(std::span<const Volume<uint8_t>> masks, OrientationKind kind
   }
   truth.mean_distance_mm = std::move(mean.distance_mm);
   return truth;
+}
+
+Volume<uint8_t> structure_mask(const LabelVolume& labels, std::span<const int32_t> values) {
+  std::vector<int32_t> wanted(values.begin(), values.end());
+  if (wanted.empty()) {
+    const std::set<int32_t> all(labels.begin(), labels.end());
+    for (const int32_t value : all) {
+      if (value != 0) wanted.push_back(value);
+    }
+  }
+  Volume<uint8_t> mask = mask_of(labels, wanted);
+  if (mask.empty()) return mask;
+  return filters::fill_holes(filters::keep_largest_component(mask));
 }
 
 void check_mask(const Volume<uint8_t>& mask, const std::string& name) {

@@ -54,6 +54,10 @@ struct PoseTruth {
 /// three voxels; empty if there are none.
 Volume<uint8_t> mask_of(const LabelVolume& labels, std::span<const int32_t> values);
 
+/// The largest component of a structure, its holes filled, on the part of the grid with it; no
+/// values: all labels but 0. Empty if there is none.
+Volume<uint8_t> structure_mask(const LabelVolume& labels, std::span<const int32_t> values);
+
 /// Throws InputError for a mask of too few voxels for a pose. `name`: what the message calls it.
 void check_mask(const Volume<uint8_t>& mask, const std::string& name);
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "larch/boundary/refine.h"
@@ -25,6 +27,14 @@ struct LevelReport {
   double recall = 0;  ///< vertices whose best displacement is within half a voxel of the boundary
   double before_mm = 0, after_mm = 0;  ///< mean distance of the vertices from the true surface
   double seconds_features = 0, seconds_trees = 0, seconds_refinement = 0;
+};
+
+/// What a training tells beside the model.
+struct TrainReport {
+  std::vector<LevelReport> levels;
+  size_t accepted = 0, accepted_strictly = 0, retried = 0;      ///< cases in the shape
+  std::vector<std::pair<std::string, std::string>> rejected{};  ///< cases with the reason
+  double distance_voxels = 0;  ///< mean distance of the accepted ones from their surfaces
 };
 
 /// A mesh of each start of each case: [case][start].

@@ -37,6 +37,14 @@ TrainingCase make_training_case(const std::string& name, Volume<int16_t> voxels,
                                 std::span<const std::optional<Pose>> poses, int halvings,
                                 const Context& context);
 
+/// Varies gain and offset of a case, drawn by its digest, so that models do not rely on
+/// intensities, by these shares, of 1 and of the steps of the rule.
+void vary_intensity(TrainingCase& c, double gain, double offset, const image::IntensityRule& rule,
+                    uint64_t seed);
+
+/// Numbers the groups, each case without a name of one being its own, and sorts cases by digests.
+void group_and_sort(std::vector<TrainingCase>& cases, std::vector<std::string> group_of);
+
 /// The result of a detector in training cases that it had not learned from.
 struct StageReport {
   std::string structure;

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "larch/core/error.h"
+#include "larch/core/escaped.h"
+#include "larch/features/box.h"
 
 namespace larch::pbt {
 
@@ -70,6 +72,23 @@ void check_config(const TrainConfig& config, uint64_t seed) {
   const bool boxes =
       config.classifier == ClassifierKind::kForest && config.forest.pool == ForestPool::kBoxes;
   if (!boxes && config.classifier) make_pool(config, channels, seed);
+}
+
+void check_name(const std::string& name) {
+  if (escaped(name) == name) return;
+  throw UsageError("the name '" + name +
+                   "' of a label or structure has control characters; give it another");
+}
+
+TrainConfig with_constants(TrainConfig config) {
+  const features::BoxSpec boxes;
+  config.classifier = config.classifier.value_or(ClassifierKind::kTree);
+  config.labels.border_voxels = config.labels.border_voxels.value_or(1);
+  config.validation.fraction = config.validation.fraction.value_or(0);
+  config.forest.reach = config.forest.reach.value_or(boxes.reach);
+  config.forest.largest_box = config.forest.largest_box.value_or(boxes.largest);
+  config.forest.bootstrap = config.forest.bootstrap.value_or(true);
+  return config;
 }
 
 }  // namespace larch::pbt

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "larch/features/haar.h"
@@ -28,5 +29,11 @@ std::vector<features::HaarFeature> make_pool(const TrainConfig& config,
 /// Throws UsageError for what `train` would refuse in a configuration whatever the volumes are: an
 /// empty intensity window, a feature of the pool (drawn with `seed`) whose sums leave 32 bits.
 void check_config(const TrainConfig& config, uint64_t seed);
+
+/// Throws UsageError for a name with control characters: it would stand in models and tables.
+void check_name(const std::string& name);
+
+/// What keys that are null are where nothing is fitted to volumes.
+TrainConfig with_constants(TrainConfig config);
 
 }  // namespace larch::pbt

@@ -1,0 +1,450 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/train.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <optional>
+
+#include "larch/config/config.h"
+#include "larch/core/error.h"
+#include "larch/features/box.h"
+#include "larch/forest/train.h"
+#include "larch/models/checkpoint.h"
+#include "larch/pbt/train/pool.h"
+#include "larch/pbt/train/train.h"
+
+namespace larch {
+namespace {
+
+using pbt::ClassifierKind;
+
+bool is_forest(const pbt::TrainConfig& config) {
+  return config.classifier == pbt::ClassifierKind::kForest;
+}
+
+std::vector<int> named_values(const pbt::LabelConfig& labels) {
+  std::vector<int> values;
+  for (const pbt::ClassName& name : labels.names) values.push_back(name.value);
+  return values;
+}
+
+bool fits(pbt::TrainConfig config, ClassifierKind kind) {
+  config.classifier = kind;
+  try {
+    check_keys(config);
+    return true;
+  } catch (const UsageError&) {
+    return false;
+  }
+}
+
+double median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// The mean edge of a box, in voxels: that of the cube, or in a picture the square, of its volume.
+double edge_of(const Vec3i& box, bool planar) {
+  const double area = 1.0 * box.x * box.y;
+  return planar ? std::sqrt(area) : std::cbrt(area * box.z);
+}
+
+/// Adds the edges of the boxes around the structures of a volume.
+void add_structures(const pbt::TrainingVolume& volume, std::optional<int> background, bool planar,
+                    std::vector<double>& edges) {
+  struct Box {
+    Vec3i lo, hi;
+  };
+  std::map<int32_t, Box> boxes;
+  const LabelVolume& labels = volume.labels;
+  for (int64_t i = 0; i < labels.voxels(); ++i) {
+    if (labels[i] == pbt::kUnlabelled || labels[i] == background) continue;
+    const Vec3i at = labels.grid().voxel(i);
+    Box& box = boxes.try_emplace(labels[i], Box{at, at}).first->second;
+    for (int axis = 0; axis < 3; ++axis) {
+      box.lo[axis] = std::min(box.lo[axis], at[axis]);
+      box.hi[axis] = std::max(box.hi[axis], at[axis]);
+    }
+  }
+  for (const auto& [label, box] : boxes) {
+    edges.push_back(edge_of(box.hi - box.lo + Vec3i{1, 1, 1}, planar));
+  }
+}
+
+/// A third of a structure, a quarter of an image: what lies farther away tells little of a voxel,
+/// and nothing where it is outside of the image.
+void fit_boxes(pbt::ForestConfig& forest, std::optional<int> background,
+               const std::vector<pbt::TrainingVolume>& volumes, const Context& context) {
+  const bool planar = std::all_of(volumes.begin(), volumes.end(),
+                                  [](const auto& v) { return v.voxels.size().z == 1; });
+  std::vector<double> images, structures;
+  for (const pbt::TrainingVolume& volume : volumes) {
+    images.push_back(edge_of(volume.voxels.size(), planar));
+    add_structures(volume, background, planar, structures);
+  }
+  if (structures.empty()) return;  // the training says what is wrong
+  const double image = median(images), structure = median(structures);
+  const int edge = std::max(1, static_cast<int>(std::min(structure / 3, image / 4)));
+  const features::BoxSpec most;
+  if (!forest.reach) forest.reach = std::min(edge, most.reach);
+  if (!forest.largest_box) forest.largest_box = std::min(edge, most.largest);
+  char text[160];
+  std::snprintf(text, sizeof text,
+                "forest/reach %d and forest/largest_box %d, for structures of %.0f and images of "
+                "%.0f voxels along an edge",
+                *forest.reach, *forest.largest_box, structure, image);
+  context.info(text);
+}
+
+/// Throws UsageError for keys without effect on decision forests.
+void check_keys_of_forests(const pbt::TrainConfig& config) {
+  config::require_default(config.tree, "tree.", "boosting trees");
+  config::require_default(config.mining, "mining.", "boosting trees");
+  config::require_default(config.samples, "samples.", "boosting trees");
+  config::require_default(config.validation, "validation.", "boosting trees",
+                          {"prune", "patience"});
+  if (config.forest.pool == pbt::ForestPool::kBoxes) {
+    config::require_default(config.features, "features.", "--forest.pool haar",
+                            {"count", "window", "sizes"});
+  } else {
+    config::require_default(config.forest, "forest.", "--forest.pool boxes",
+                            {"reach", "largest_box"});
+  }
+  if (config.labels.positive.empty()) {
+    config::require_default(config.labels, "labels.", "forests with --labels.positive",
+                            {"class_name", "class_value"});
+  } else {
+    config::require_default(config.labels, "labels.", "forests without --labels.positive",
+                            {"background", "names"});
+  }
+}
+
+/// Throws UsageError for keys that another key leaves without effect, whatever the classifier is.
+void check_dependent_keys(const pbt::TrainConfig& config) {
+  if (config.space.intensity.rule == image::IntensityKind::kWindow) {
+    config::require_default(config.space.intensity, "space.intensity.",
+                            "--space.intensity.rule percentile",
+                            {"low_percentile", "high_percentile"});
+  } else {
+    config::require_default(config.space.intensity, "space.intensity.",
+                            "--space.intensity.rule window", {"window_low", "window_high"});
+  }
+  if (config.features.channels.empty()) {
+    config::require_default(config.features, "features.", "--features.channels",
+                            {"pyramid_levels"});
+  }
+  if (config.tree.prior != tree::PriorKind::kValue) {
+    config::require_default(config.tree, "tree.", "--tree.prior value", {"prior_value"});
+  }
+  if (config.validation.fraction == 0) {
+    config::require_default(config.validation, "validation.", "--validation.fraction above 0",
+                            {"prune", "patience"});
+  }
+  if (!config.mining.enabled) {
+    config::require_default(config.mining, "mining.", "--mining.enabled", {"per_node"});
+  }
+}
+
+/// Tells whether all keys are for forests, or for boosting trees too.
+bool fits_forest(const pbt::TrainConfig& config) {
+  return fits(config, ClassifierKind::kForest);
+}
+
+/// Tells whether choose_classifier looks at the values.
+bool asks_labels(const pbt::TrainConfig& config) {
+  return !config.classifier && config.labels.positive.empty() &&
+         fits(config, ClassifierKind::kTree) && fits_forest(config);
+}
+
+/// What a data set calls its labels, for a forest of all of them: names where none are given, and
+/// the background, which is 0 where nothing is called so but 0 occurs and has no name. `seen`: the
+/// label values that occur.
+void take_names(const std::vector<DatasetLabel>& labels, const std::set<int>& seen,
+                pbt::LabelConfig& config, const Context& context) {
+  const bool has_names = !config.names.empty();
+  const auto take_background = [&](int value) {
+    if (config.background || !seen.contains(value) ||
+        std::ranges::count(config.ignore, value) > 0) {
+      return;
+    }
+    config.background = value;
+    context.info("label " + std::to_string(value) + " is the background");
+  };
+  for (const auto& [name, values] : labels) {
+    if (values.size() != 1) continue;
+    if (!has_names) config.names.push_back({values[0], name});
+    if (name == kBackgroundName) take_background(values[0]);
+  }
+  const auto is_zero = [](const pbt::ClassName& n) { return n.value == 0; };
+  if (std::ranges::none_of(config.names, is_zero)) take_background(0);
+}
+
+/// Sets validation/fraction by the number of volumes, and the boxes of a forest by the sizes of
+/// volumes and structures.
+void fit_to_volumes(pbt::TrainConfig& config, const std::vector<pbt::TrainingVolume>& volumes,
+                    const Context& context) {
+  if (!config.validation.fraction) config.validation.fraction = volumes.size() < 20 ? 0 : 0.15;
+  if (config.validation.fraction == 0) {
+    config::require_default(config.validation, "validation.", "--validation.fraction above 0",
+                            {"prune", "patience"});
+  }
+  pbt::ForestConfig& forest = config.forest;
+  const bool is_forest = config.classifier == ClassifierKind::kForest;
+  if (is_forest && !forest.bootstrap) forest.bootstrap = false;
+  const bool has_boxes = is_forest && forest.pool == pbt::ForestPool::kBoxes;
+  if (has_boxes && (!forest.reach || !forest.largest_box)) {
+    const bool two_classes = !config.labels.positive.empty();
+    fit_boxes(forest, two_classes ? 0 : config.labels.background, volumes, context);
+  }
+  config = pbt::with_constants(std::move(config));
+}
+
+/// What a training learns from.
+struct Material {
+  pbt::TrainConfig config;  ///< without keys that are null
+  image::ModelSpace space;
+  std::vector<pbt::TrainingVolume> volumes{};  ///< sorted
+  std::string fingerprint{};
+};
+
+/// Brings a case to model space; adds the labels that it leaves out to `config`, and those that
+/// occur to `seen`.
+pbt::TrainingVolume prepare(const TrainingCase& c, const image::ModelSpace& space,
+                            pbt::TrainConfig& config, std::set<int>& seen, const Context& context) {
+  seen.insert(c.labels.begin(), c.labels.end());
+  for (const int label : c.left_out) {
+    std::vector<int>& ignored = config.labels.ignore;
+    if (std::ranges::count(ignored, label) == 0) ignored.push_back(label);
+  }
+  const auto make =
+      is_forest(config)
+          ? forest::make_training_volume
+          : static_cast<decltype(&forest::make_training_volume)>(pbt::make_training_volume);
+  pbt::TrainingVolume volume = make(c.name, c.images, c.labels, space, config.labels, context);
+  volume.group = c.group;
+  return volume;
+}
+
+Material make_material(const TrainingCases& cases, const pbt::TrainConfig& config,
+                       const Context& context) {
+  pbt::check_config(config, context.seed);
+  std::vector<Grid> grids;
+  for (size_t i = 0; i < cases.ids.size() && config.space.spacing_mm.empty(); ++i) {
+    grids.push_back(cases.grid(i));
+  }
+  Material material{config, model_space(grids, config.space)};
+  std::set<int> seen;
+  choose_classifier(material.config, asks_labels(config) ? label_values(cases, config) : seen,
+                    context);
+  pbt::check_config(material.config, context.seed);
+  for_each_case(cases, context, [&](size_t, const TrainingCase& c) {
+    material.volumes.push_back(prepare(c, material.space, material.config, seen, context));
+  });
+  // Models do not depend on the order of the cases.
+  std::vector<int>& ignored = material.config.labels.ignore;
+  std::sort(ignored.begin() + static_cast<std::ptrdiff_t>(config.labels.ignore.size()),
+            ignored.end());
+  check_labels(config.labels.positive, seen, "labels/positive");
+  check_labels(named_values(config.labels), seen, "labels/names");
+  pbt::sort_by_digest(material.volumes);
+  std::vector<std::string> digests;
+  for (const pbt::TrainingVolume& volume : material.volumes) {
+    digests.push_back(volume.digest + volume.group);
+  }
+  material.fingerprint = models::fingerprint(config::to_json(config).dump(), context.seed, digests);
+  if (is_forest(material.config) && config.labels.positive.empty()) {
+    take_names(cases.declared, seen, material.config.labels, context);
+  }
+  fit_to_volumes(material.config, material.volumes, context);
+  return material;
+}
+
+/// Completes what a model says of its training, and warns where nothing was held out.
+void complete(pbt::ModelInfo& info, const Material& material, const TrainingRun& run,
+              size_t held_out, const Context& context) {
+  info.tool_version = run.tool_version;
+  info.training_config_json = config::to_json(material.config).dump();
+  if (*material.config.validation.fraction > 0 && held_out == 0) {
+    context.warn("validation/fraction: " + std::to_string(material.volumes.size()) +
+                 " volumes are too few to hold one out; the model is not validated or pruned");
+  }
+}
+
+/// Adds measurements on held-out volumes.
+void add_measured(const pbt::ModelInfo& info, std::initializer_list<const char*> names,
+                  TrainResult& result) {
+  for (const std::string name : names) {
+    if (const auto value = info.measured(name)) {
+      result.figures.emplace_back("held_out_" + name, *value);
+    }
+  }
+}
+
+TrainResult grow_forest(const Material& material, const TrainingRun& run, const Context& context) {
+  const models::TrainingCheckpoint<forest::PartialForest> checkpoint(
+      run.checkpoint, run.resume, material.fingerprint,
+      [](const forest::PartialForest& p) { return std::to_string(p.size()) + " trees"; }, context);
+  forest::TrainReport report;
+  forest::Model model = forest::train_forest(material.volumes, material.space, material.config,
+                                             checkpoint.hooks(), &report, context);
+  complete(model.info, material, run, report.held_out_volumes, context);
+  TrainResult result;
+  result.figures = {{"training_volumes", double(report.training_volumes)},
+                    {"held_out_volumes", double(report.held_out_volumes)},
+                    {"samples", double(report.samples)},
+                    {"classes", double(model.classes)},
+                    {"trees", double(model.trees())},
+                    {"nodes", double(model.nodes.size())}};
+  add_measured(model.info, {"accuracy", "class_accuracy", "dice", "threshold"}, result);
+  for (size_t c = 0; c < report.class_dice.size(); ++c) {
+    if (report.class_dice[c] < 0) continue;
+    result.class_dice.emplace_back(model.class_table[c].name, report.class_dice[c]);
+  }
+  result.model = std::make_shared<models::AnyModel>(std::move(model));
+  return result;
+}
+
+TrainResult grow_trees(const Material& material, const TrainingRun& run, const Context& context) {
+  const models::TrainingCheckpoint<pbt::PartialModel> checkpoint(
+      run.checkpoint, run.resume, material.fingerprint,
+      [](const pbt::PartialModel& p) { return std::to_string(p.finished) + " nodes"; }, context);
+  pbt::TrainReport report;
+  pbt::Model model = pbt::train_trees(material.volumes, material.space, material.config,
+                                      checkpoint.hooks(), &report, context);
+  complete(model.info, material, run, report.held_out_volumes, context);
+  TrainResult result;
+  result.figures = {{"training_volumes", double(report.training_volumes)},
+                    {"held_out_volumes", double(report.held_out_volumes)},
+                    {"positive_samples", double(report.positive_samples)},
+                    {"negative_samples", double(report.negative_samples)},
+                    {"features", double(report.pool_features)},
+                    {"trees", double(report.trees)},
+                    {"nodes", double(report.nodes)},
+                    {"weak_classifiers", double(report.weak_classifiers)}};
+  if (report.held_out_volumes > 0) {
+    result.figures.emplace_back("pruned_nodes", double(report.pruned_nodes));
+    add_measured(model.info, {"log_loss", "auc", "dice", "threshold"}, result);
+  }
+  result.model = std::make_shared<models::AnyModel>(std::move(model));
+  return result;
+}
+
+}  // namespace
+
+image::ModelSpace model_space(const std::vector<Grid>& grids, const pbt::SpaceConfig& config) {
+  image::ModelSpace space;
+  space.orientation = config.orientation;
+  space.intensity = config.intensity;
+  if (!config.spacing_mm.empty()) {
+    space.spacing_mm = {config.spacing_mm[0], config.spacing_mm[1], config.spacing_mm[2]};
+    return space;
+  }
+  // In model space the axes may be permuted, so the spacing is taken after that. The size is of no
+  // interest here, and not to be believed before the file is read.
+  std::vector<double> along[3];
+  for (Grid grid : grids) {
+    image::ModelSpace as_stored = space;
+    grid.size = {1, 1, 1};
+    as_stored.spacing_mm = grid.spacing_mm;
+    const Grid turned = image::model_grid(grid, as_stored);
+    for (int axis = 0; axis < 3; ++axis) along[axis].push_back(turned.spacing_mm[axis]);
+  }
+  for (int axis = 0; axis < 3; ++axis) {
+    std::sort(along[axis].begin(), along[axis].end());
+    space.spacing_mm[axis] = along[axis][along[axis].size() / 2];
+  }
+  return space;
+}
+
+void choose_classifier(pbt::TrainConfig& config, const std::set<int>& values,
+                       const Context& context) {
+  if (asks_labels(config)) {
+    const auto is_structure = [&](int value) {
+      return value != 0 && std::ranges::count(config.labels.ignore, value) == 0;
+    };
+    const bool many = std::ranges::count_if(values, is_structure) > 1;
+    config.classifier = many ? ClassifierKind::kForest : ClassifierKind::kTree;
+    context.info(many ? "the labels have several values, so that a decision forest learns each of "
+                        "them; --classifier pbt learns them as one class"
+                      : "the labels have one value beside the background, so that a boosting tree "
+                        "learns it; --classifier decision-forest trains a forest");
+  } else if (!config.classifier) {
+    config.classifier =
+        fits(config, ClassifierKind::kTree) ? ClassifierKind::kTree : ClassifierKind::kForest;
+  }
+  const bool is_forest = config.classifier == ClassifierKind::kForest;
+  if (!config.labels.border_voxels) config.labels.border_voxels = is_forest ? 0 : 1;
+}
+
+void check_keys(const pbt::TrainConfig& config) {
+  pbt::check_name(config.labels.class_name);
+  for (const pbt::ClassName& c : config.labels.names) pbt::check_name(c.name);
+  if (is_forest(config)) {
+    check_keys_of_forests(config);
+  } else if (config.classifier || !fits_forest(config)) {
+    config::require_default(config.forest, "forest.", "classifier decision-forest");
+    config::require_default(config.labels, "labels.", "classifier decision-forest",
+                            {"background", "names"});
+  }
+  if (config.classifier != pbt::ClassifierKind::kEnsemble) {
+    config::require_default(config.ensemble, "ensemble.", "classifier pbt-ensemble");
+  }
+  check_dependent_keys(config);
+}
+
+std::set<int> label_values(const TrainingCases& cases, const pbt::TrainConfig& config) {
+  std::set<int> values;
+  for (const DatasetLabel& label : cases.declared) {
+    if (label.name == kIgnoreName || label.name == kBackgroundName) continue;
+    values.insert(label.values.begin(), label.values.end());
+  }
+  for (size_t i = 0; i < cases.ids.size() && cases.declared.empty(); ++i) {
+    const LabelVolume labels = cases.labels(i);
+    values.insert(labels.begin(), labels.end());
+    for (const int ignored : config.labels.ignore) values.erase(ignored);
+    if (values.size() > 1 + values.count(0)) break;
+  }
+  return values;
+}
+
+TrainResult train_trees(const TrainingCases& cases, const pbt::TrainConfig& config,
+                        const TrainingRun& run, const Context& context) {
+  const Turn turn = context.turn();
+  const Material material = make_material(cases, config, turn.context());
+  return (is_forest(material.config) ? grow_forest : grow_trees)(material, run, turn.context());
+}
+
+void write_model(const std::string& path, const models::AnyModel& model) {
+  std::visit([&](const auto& m) { models::write_model(path, m); }, model);
+}
+
+void check_labels(const std::vector<int>& wanted, const std::set<int>& seen, const char* key) {
+  for (const int value : wanted) {
+    if (seen.count(value) > 0) continue;
+    std::string found;
+    for (const int s : seen) found += (found.empty() ? "" : ", ") + std::to_string(s);
+    throw InputError(std::string(key) + ": the label " + std::to_string(value) +
+                     " never occurs in the training labels, which hold " + found);
+  }
+}
+
+void for_each_case(const TrainingCases& cases, const Context& context,
+                   const std::function<void(size_t, TrainingCase&)>& use) {
+  for (size_t i = 0; i < cases.ids.size(); ++i) {
+    context.progress(0, "reading " + cases.ids[i]);
+    TrainingCase one = cases.read(i);
+    try {
+      use(i, one);
+    } catch (const Error& error) {
+      std::throw_with_nested(
+          Error(error.code(), "cannot use the case '" + cases.ids[i] + "' (" + one.name + ")"));
+    }
+    context.throw_if_stopped("stopped while reading");
+  }
+}
+
+}  // namespace larch

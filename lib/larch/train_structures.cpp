@@ -1,0 +1,529 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+#include <tuple>
+
+#include <nlohmann/json.hpp>
+
+#include "larch/boundary/train/train.h"
+#include "larch/config/config.h"
+#include "larch/core/error.h"
+#include "larch/core/parallel.h"
+#include "larch/data/volume_digest.h"
+#include "larch/hdn/train/train.h"
+#include "larch/models/checkpoint.h"
+#include "larch/pbt/train/pool.h"
+#include "larch/pose/distance_map.h"
+#include "larch/pose/truth.h"
+#include "larch/shape/correspondence.h"
+#include "larch/train.h"
+
+namespace larch {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int32_t kLongestMap = 128;  ///< voxels of a distance map
+
+std::string text_of(const char* pattern, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, pattern, value);
+  return text;
+}
+
+/// A case of a network: the image in model space, and where it has them poses by structure, or the
+/// parts of its label map that hold the structures.
+struct PosedCase {
+  std::string name, group;
+  Grid grid{};  ///< of the image as it is stored
+  Volume<int16_t> voxels{};
+  std::vector<std::optional<Pose>> poses{};
+  std::vector<Volume<uint8_t>> masks{};  ///< empty: the structure does not occur
+
+  bool has(size_t s) const { return masks.empty() ? poses[s].has_value() : !masks[s].empty(); }
+};
+
+/// A case of a boundary.
+struct SurfaceCase {
+  std::string name, group;
+  Grid grid;  ///< of the image as it is stored
+  Volume<int16_t> voxels{};
+  Volume<uint8_t> mask{};  ///< one component, without holes; empty: the structure does not occur
+  Pose pose{};             ///< world
+  Volume<float> distance_mm{};  ///< signed, from the surface of the mask
+  std::string digest{};         ///< of voxels and mask
+};
+
+Volume<int16_t> in_model_space(const TrainingCase& c, const image::ModelSpace& space,
+                               const Context& context) {
+  return image::to_model_space(c.images.at(0), space, context, "'" + c.name + "'");
+}
+
+/// Every label of a data set is a structure where none is named.
+void complete(hdn::HdnConfig& config, const std::vector<DatasetLabel>& labels) {
+  for (const hdn::StructureConfig& structure : config.structures) pbt::check_name(structure.name);
+  if (!config.structures.empty()) return;
+  for (const DatasetLabel& label : labels) {
+    if (label.values == std::vector<int32_t>{0} || label.name == kBackgroundName ||
+        label.name == kIgnoreName) {
+      continue;
+    }
+    pbt::check_name(label.name);
+    config.structures.push_back({label.name, {label.values.begin(), label.values.end()}});
+  }
+}
+
+/// Throws UsageError for keys that another key leaves without effect.
+void check_keys_of_network(const hdn::HdnConfig& config) {
+  if (config.rotations != pose::RotationSet::kUniform) {
+    config::require_default(config, "hdn.", "--hdn.rotations uniform", {"rotation_count"});
+  }
+  if (config.rotations != pose::RotationSet::kBall) {
+    config::require_default(config, "hdn.", "--hdn.rotations ball", {"rotation_radius_deg"});
+  }
+  if (config.halvings == 0) {
+    config::require_default(config, "hdn.", "--hdn.halvings above 0", {"keep"});
+  }
+  const bool has_parents =
+      config.order == hdn::Order::kAuto ||
+      std::any_of(config.structures.begin(), config.structures.end(),
+                  [](const hdn::StructureConfig& s) { return !s.parent.empty(); });
+  if (has_parents) return;
+  config::require_default(config, "hdn.", "structures with a parent", {"prior_weight", "fallback"});
+}
+
+/// The truth of a case; adds its labels to `seen`.
+PosedCase truth_of(const TrainingCase& c, const hdn::Model& model, std::set<int>& seen) {
+  PosedCase out;
+  if (c.labels.empty()) {
+    for (const hdn::Structure& s : model.structures) {
+      const auto pose = c.poses.find(s.name);
+      out.poses.push_back(pose == c.poses.end() ? std::nullopt : std::optional(pose->second));
+    }
+    return out;
+  }
+  seen.insert(c.labels.begin(), c.labels.end());
+  for (const hdn::Structure& s : model.structures) {
+    out.masks.push_back(pose::mask_of(c.labels, s.labels));
+    if (!out.masks.back().empty()) {
+      pose::check_mask(out.masks.back(), "'" + c.name + "': '" + s.name + "'");
+    }
+  }
+  return out;
+}
+
+/// The pose of a symmetric shape that is turned the least, among all that it has.
+Pose least_turned(const Pose& pose, const std::vector<pose::Symmetry>& symmetries) {
+  Pose best = pose;
+  for (const pose::Symmetry& symmetry : symmetries) {
+    const Pose other = with_axes_renamed(pose, symmetry.rotation);
+    if (std::abs(other.rotation.w) > std::abs(best.rotation.w)) best = other;
+  }
+  return best;
+}
+
+/// The poses of a structure in the cases that have masks of it.
+void fit_structure(size_t s, const hdn::HdnConfig& config, std::vector<PosedCase>& all,
+                   hdn::Model& model, const Context& context) {
+  std::vector<Volume<uint8_t>> masks;
+  std::vector<size_t> of;
+  for (size_t c = 0; c < all.size(); ++c) {
+    if (all[c].masks.empty()) continue;
+    all[c].poses.resize(model.structures.size());
+    if (all[c].masks[s].empty()) continue;
+    masks.push_back(std::move(all[c].masks[s]));
+    of.push_back(c);
+  }
+  if (masks.empty()) return;
+  hdn::Structure& structure = model.structures[s];
+  const hdn::StructureConfig& wanted =
+      *std::find_if(config.structures.begin(), config.structures.end(),
+                    [&](const auto& entry) { return entry.name == structure.name; });
+  pose::PoseTruth truth = pose::fit_poses(masks, config.orientation, context);
+  structure.mean_distance_mm = std::move(truth.mean_distance_mm);
+  double residual = 0;
+  for (size_t k = 0; k < of.size(); ++k) {
+    const pose::CasePose& found = truth.cases[k];
+    residual += found.residual_mm / static_cast<double>(of.size());
+    all[of[k]].poses[s] =
+        wanted.symmetric ? least_turned(found.pose, truth.symmetries) : found.pose;
+    if (found.touches_border) {
+      context.warn("case '" + all[of[k]].name + "': '" + structure.name +
+                   "' touches the border of the image, so that its box may be too small");
+    }
+  }
+  char text[64];
+  std::snprintf(text, sizeof text, "%.2f mm", residual);
+  context.info("'" + structure.name + "' in " + std::to_string(of.size()) +
+               " label maps: mean distance from the mean shape " + text);
+  for (const pose::Symmetry& symmetry : truth.symmetries) {
+    if (wanted.symmetric) structure.symmetries.push_back(symmetry.rotation);
+  }
+  if (!truth.symmetries.empty() && !wanted.symmetric) {
+    context.warn("'" + structure.name + "' looks the same after " +
+                 std::to_string(truth.symmetries.size()) +
+                 " rotations that exchange the axes of its box, so that its orientation is one of "
+                 "several; set \"symmetric\" for this structure");
+  }
+}
+
+std::vector<hdn::TrainingCase> posed_cases(const TrainingCases& cases, const hdn::HdnConfig& config,
+                                           hdn::Model& model, const Context& context) {
+  std::vector<PosedCase> all;
+  std::set<int> seen;
+  for_each_case(cases, context, [&](size_t i, const TrainingCase& c) {
+    PosedCase& one = all.emplace_back(truth_of(c, model, seen));
+    one.voxels = in_model_space(c, model.space, context);
+    one.name = cases.ids[i];
+    one.group = c.group;
+    one.grid = c.images[0].grid();
+  });
+  for (size_t s = 0; s < model.structures.size(); ++s) {
+    const std::vector<int32_t>& labels = model.structures[s].labels;
+    if (!seen.empty()) check_labels(labels, seen, "hdn/structures/labels");
+    fit_structure(s, config, all, model, context);
+  }
+  std::vector<hdn::TrainingCase> posed;
+  std::vector<std::string> group_of;
+  for (PosedCase& c : all) {
+    posed.push_back(hdn::make_training_case(c.name, std::move(c.voxels), c.grid, c.poses,
+                                            config.halvings, context));
+    vary_intensity(posed.back(), config.gain, config.offset, model.space.intensity, context.seed);
+    group_of.push_back(c.group);
+    c = {};
+  }
+  group_and_sort(posed, group_of);
+  return posed;
+}
+
+/// The structure as a network knows it, or as the configuration says.
+struct KnownStructure {
+  Volume<float> mean_distance_mm{};
+  pose::RelativeGaussian errors{};
+};
+
+/// Completes the configuration by a network.
+KnownStructure known_structure(boundary::BoundaryConfig& config, const hdn::Model* network) {
+  if (config.refine.search != boundary::ShapeSearch::kBoundary) {
+    config::require_default(config.refine, "boundary.refine.", "--boundary.refine.search boundary",
+                            {"search_modes"});
+  }
+  KnownStructure known;
+  known.errors = boundary::errors_of(config);
+  if (network == nullptr) {
+    if (config.structure.empty()) config.structure = "structure";
+    return known;
+  }
+  const auto found = std::find_if(
+      network->structures.begin(), network->structures.end(),
+      [&](const auto& s) { return config.structure.empty() || s.name == config.structure; });
+  if (found == network->structures.end()) {
+    std::string names;
+    for (const auto& s : network->structures) names += (names.empty() ? "" : ", ") + s.name;
+    throw InputError("boundary/structure: the network has no structure '" + config.structure +
+                     "'; it has " + names);
+  }
+  if (found->mean_distance_mm.empty()) {
+    throw InputError("the network has no mean shape of '" + found->name +
+                     "': train it on label maps with hdn/orientation fit");
+  }
+  config.structure = found->name;
+  if (config.labels.empty()) config.labels.assign(found->labels.begin(), found->labels.end());
+  known.mean_distance_mm = found->mean_distance_mm;
+  if (found->errors.count > 1) {
+    known.errors = found->errors;
+    config::require_default(config, "boundary.", "trainings without the errors of --start-model",
+                            {"error_mm", "error_deg", "error_scale"});
+  }
+  return known;
+}
+
+/// The largest component of the structure, its holes filled; warns where it does not occur.
+Volume<uint8_t> mask_of(const TrainingCase& c, const boundary::Model& model, std::set<int>& seen,
+                        const Context& context) {
+  seen.insert(c.labels.begin(), c.labels.end());
+  const LabelVolume used = mapped<int32_t>(c.labels, [&](int32_t label) {
+    return std::ranges::count(c.left_out, label) > 0 ? 0 : label;
+  });
+  Volume<uint8_t> mask = pose::structure_mask(used, model.labels);
+  if (mask.empty()) {
+    context.warn("'" + c.name + "': the structure does not occur; the case is left out");
+  } else {
+    pose::check_mask(mask, "'" + c.name + "'");
+  }
+  return mask;
+}
+
+/// The cases in which the structure occurs, in an order that does not depend on the list.
+std::vector<SurfaceCase> surface_cases(const TrainingCases& cases, const boundary::Model& model,
+                                       const Context& context) {
+  std::vector<SurfaceCase> all;
+  std::set<int> seen;
+  for_each_case(cases, context, [&](size_t i, const TrainingCase& c) {
+    SurfaceCase one{cases.ids[i], c.group, c.images.at(0).grid()};
+    one.voxels = in_model_space(c, model.space, context);
+    one.mask = mask_of(c, model, seen, context);
+    if (one.mask.empty()) return;
+    Sha256 sha;
+    add_to_digest(one.voxels, sha);
+    add_to_digest(one.mask, sha);
+    one.digest = hex(sha.digest());
+    all.push_back(std::move(one));
+  });
+  std::stable_sort(all.begin(), all.end(), [](const SurfaceCase& a, const SurfaceCase& b) {
+    return std::tie(a.digest, a.group) < std::tie(b.digest, b.group);
+  });
+  check_boundary_cases(all.size(), seen, model);
+  return all;
+}
+
+/// Finds true poses and surfaces: the poses of the network's mean shape, or of one that is made of
+/// the cases.
+void fit_cases(const KnownStructure& known, std::vector<SurfaceCase>& all, boundary::Model& model,
+               const Context& context) {
+  std::vector<pose::CasePose> poses(all.size());
+  model.mean_distance_mm = known.mean_distance_mm;
+  if (model.mean_distance_mm.empty()) {
+    std::vector<Volume<uint8_t>> masks;
+    masks.reserve(all.size());
+    for (const SurfaceCase& c : all) masks.push_back(c.mask);
+    pose::PoseTruth truth = pose::fit_poses(masks, pose::OrientationKind::kFit, context);
+    poses = std::move(truth.cases);
+    model.mean_distance_mm = std::move(truth.mean_distance_mm);
+  }
+  parallel_for(context.threads, static_cast<int64_t>(all.size()), 1,
+               [&](int64_t begin, int64_t end) {
+                 for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+                   if (!known.mean_distance_mm.empty()) {
+                     poses[i] = pose::fit_pose(all[i].mask, known.mean_distance_mm);
+                   }
+                   all[i].distance_mm = pose::distance_map(all[i].mask, kLongestMap);
+                 }
+               });
+  for (size_t i = 0; i < all.size(); ++i) {
+    all[i].pose = poses[i].pose;
+    if (poses[i].touches_border) {
+      context.warn("case '" + all[i].name +
+                   "': the structure touches the border of the image, where its surface is none");
+    }
+  }
+}
+
+/// Learns the shape of the cases, and reports those that are left out of it.
+void learn_shape(const std::vector<SurfaceCase>& all, boundary::Model& model,
+                 boundary::TrainReport& report, const Context& context) {
+  std::vector<Volume<float>> distances;
+  std::vector<Pose> poses, accepted_poses;
+  for (const SurfaceCase& c : all) {
+    distances.push_back(c.distance_mm);
+    poses.push_back(c.pose);
+  }
+  const shape::Correspondence found =
+      shape::correspond(distances, poses, model.mean_distance_mm, context);
+  std::vector<std::vector<Vec3d>> accepted;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const shape::CorrespondedCase& c = found.cases[i];
+    report.retried += c.is_retried ? 1 : 0;
+    report.accepted_strictly += c.rejection.empty() && c.flipped_strictly == 0 ? 1 : 0;
+    if (!c.rejection.empty()) {
+      report.rejected.emplace_back(all[i].name, c.rejection);
+      continue;
+    }
+    report.distance_voxels += c.distance_voxels;
+    accepted.push_back(c.vertices_mm);
+    accepted_poses.push_back(poses[i]);
+  }
+  if (accepted.empty()) {
+    throw InputError(
+        "the template fits the surface of no case; see whether the labels are those "
+        "of one closed structure");
+  }
+  report.accepted = accepted.size();
+  report.distance_voxels /= static_cast<double>(accepted.size());
+  model.shape = shape::make_shape_model(accepted, accepted_poses, context);
+  context.info("shape: " + std::to_string(accepted.size()) + " of " + std::to_string(all.size()) +
+               " cases, " + text_of("%.2f voxels", report.distance_voxels) +
+               " off their surfaces, " + std::to_string(model.shape.modes.size()) + " modes with " +
+               text_of("%.0f %%", 100 * model.shape.quality.share) + " of the variance");
+  if (accepted.size() < shape::kLeastCases) {
+    context.warn("fewer than " + std::to_string(shape::kLeastCases) +
+                 " shapes: the model has a mean and no modes");
+  }
+}
+
+std::vector<boundary::TrainingCase> boundary_cases(std::vector<SurfaceCase> all,
+                                                   const boundary::BoundaryConfig& config,
+                                                   const boundary::Model& model,
+                                                   const Context& context) {
+  std::vector<hdn::TrainingCase> images;
+  std::vector<std::string> group_of;
+  std::map<std::string, Volume<float>> distances;
+  for (SurfaceCase& c : all) {
+    const std::optional<Pose> truth = c.pose;
+    images.push_back(
+        hdn::make_training_case(c.name, std::move(c.voxels), c.grid, {&truth, 1}, 0, context));
+    vary_intensity(images.back(), config.gain, config.offset, model.space.intensity, context.seed);
+    group_of.push_back(c.group);
+    distances[c.name] = std::move(c.distance_mm);
+    c = {};
+  }
+  group_and_sort(images, group_of);
+  std::vector<boundary::TrainingCase> cases;
+  for (hdn::TrainingCase& c : images) {
+    Volume<float>& distance = distances[c.name];
+    cases.push_back({std::move(c), std::move(distance)});
+  }
+  return cases;
+}
+
+/// What a model says of its training.
+void complete(ModelInfo& info, const std::string& settings, const TrainingRun& run) {
+  info.tool_version = run.tool_version;
+  info.training_config_json = settings;
+}
+
+}  // namespace
+
+hdn::Model start_network(hdn::HdnConfig& config, const pbt::TrainConfig& shared,
+                         const std::vector<DatasetLabel>& declared, uint64_t seed) {
+  complete(config, declared);
+  pbt::check_config(pbt::with_constants(shared), seed);
+  check_keys_of_network(config);
+  hdn::Model model;
+  const double mm = config.finest_spacing_mm;
+  model.space = {{mm, mm, mm}, image::Orientation::kWorld, shared.space.intensity};
+  model.padding = shared.space.padding;
+  model.halvings = config.halvings;
+  model.channels = pbt::channel_specs(shared.features);
+  model.prior_weight = config.prior_weight;
+  model.mean_of_first = config.aggregation == hdn::Aggregation::kMean ? 100 : 0;
+  std::map<std::string, int32_t> places;
+  for (const size_t i : hdn::check_config(config)) {
+    const hdn::StructureConfig& from = config.structures[i];
+    hdn::Structure structure;
+    structure.name = from.name;
+    structure.labels.assign(from.labels.begin(), from.labels.end());
+    structure.parent = from.parent.empty() ? -1 : places.at(from.parent);
+    places[from.name] = static_cast<int32_t>(model.structures.size());
+    model.structures.push_back(structure);
+  }
+  return model;
+}
+
+boundary::Model start_boundary(boundary::BoundaryConfig& config, const pbt::TrainConfig& shared,
+                               const hdn::Model* network) {
+  image::check_rule(shared.space.intensity);
+  known_structure(config, network);
+  boundary::Model model;
+  const double mm = config.finest_spacing_mm;
+  model.space = {{mm, mm, mm}, image::Orientation::kWorld, shared.space.intensity};
+  model.structure = config.structure;
+  model.labels.assign(config.labels.begin(), config.labels.end());
+  model.refine = config.refine;
+  return model;
+}
+
+std::vector<bool> structures_of(const TrainingCase& c, const hdn::Model& start,
+                                std::set<int>& seen) {
+  const PosedCase truth = truth_of(c, start, seen);
+  std::vector<bool> occurs;
+  for (size_t s = 0; s < start.structures.size(); ++s) occurs.push_back(truth.has(s));
+  return occurs;
+}
+
+bool has_structure(const TrainingCase& c, const boundary::Model& start, std::set<int>& seen,
+                   const Context& context) {
+  return !mask_of(c, start, seen, context).empty();
+}
+
+void check_boundary_cases(size_t count, const std::set<int>& seen, const boundary::Model& start) {
+  check_labels(start.labels, seen, "boundary/labels");
+  if (count < 2) throw InputError("a boundary is learned from at least two cases");
+}
+
+TrainResult train_network(const TrainingCases& cases, hdn::HdnConfig config,
+                          const pbt::TrainConfig& given, const TrainingRun& run,
+                          const Context& side) {
+  const Turn turn = side.turn();
+  const Context& context = turn.context();
+  const pbt::TrainConfig shared = pbt::with_constants(given);
+  hdn::Model start = start_network(config, shared, cases.declared, context.seed);
+  std::vector<hdn::TrainingCase> posed = posed_cases(cases, config, start, context);
+  const std::string settings =
+      Json{{"shared", config::to_json(shared)}, {"hdn", config::to_json(config)}}.dump();
+  std::vector<std::string> digests;
+  for (const hdn::TrainingCase& c : posed) {
+    digests.push_back(c.digest + " " + std::to_string(c.group));
+  }
+  const std::string print = models::fingerprint(settings, context.seed, digests);
+  if (config.order == hdn::Order::kAuto) hdn::choose_order(posed, start, config, shared, context);
+  const models::TrainingCheckpoint<hdn::PartialTraining> checkpoint(
+      run.checkpoint, run.resume, print,
+      [](const hdn::PartialTraining& partial) {
+        return std::to_string(partial.report.stages.size()) + " detectors";
+      },
+      context);
+  const auto report = std::make_shared<hdn::TrainReport>();
+  hdn::Model model =
+      hdn::train_network(posed, start, config, shared, checkpoint.hooks(), *report, context);
+  complete(model.info, settings, run);
+  TrainResult result;
+  result.figures = {{"training_cases", double(posed.size())},
+                    {"structures", double(model.structures.size())},
+                    {"detectors", double(report->stages.size())}};
+  result.network = report;
+  result.model = std::make_shared<models::AnyModel>(std::move(model));
+  return result;
+}
+
+TrainResult train_boundary(const TrainingCases& cases, boundary::BoundaryConfig config,
+                           const pbt::TrainConfig& given, const hdn::Model* network,
+                           const TrainingRun& run, const Context& side) {
+  const Turn turn = side.turn();
+  const Context& context = turn.context();
+  const pbt::TrainConfig shared = pbt::with_constants(given);
+  boundary::Model model = start_boundary(config, shared, network);
+  const KnownStructure known = known_structure(config, network);
+  std::vector<SurfaceCase> all = surface_cases(cases, model, context);
+  fit_cases(known, all, model, context);
+  const auto report = std::make_shared<boundary::TrainReport>();
+  learn_shape(all, model, *report, context);
+  const std::vector<boundary::TrainingCase> learned =
+      boundary_cases(std::move(all), config, model, context);
+  const std::string settings =
+      Json{{"shared", config::to_json(shared)}, {"boundary", config::to_json(config)}}.dump();
+  std::vector<std::string> digests;
+  for (const boundary::TrainingCase& c : learned) {
+    digests.push_back(c.image.digest + " " + std::to_string(c.image.group));
+  }
+  std::string& errors = digests.emplace_back();
+  for (const double v : known.errors.covariance) errors += text_of(" %a", v);
+  for (const double v : known.errors.mean) errors += text_of(" %a", v);
+  const models::TrainingCheckpoint<boundary::PartialTraining> checkpoint(
+      run.checkpoint, run.resume, models::fingerprint(settings, context.seed, digests),
+      [](const boundary::PartialTraining& partial) {
+        return std::to_string(partial.report.size()) + " levels";
+      },
+      context);
+  model = boundary::train_boundary(learned, model, config, shared, known.errors, checkpoint.hooks(),
+                                   report->levels, context);
+  if (!model.confidence.is_known()) {
+    context.warn(
+        "too few cases (or one fold) to learn how sure results are: boundary-refine will "
+        "not tell whether it is in the right place");
+  }
+  complete(model.info, settings, run);
+  TrainResult result;
+  result.figures = {{"training_cases", double(learned.size())},
+                    {"modes", double(model.shape.modes.size())},
+                    {"recall", report->levels.back().recall},
+                    {"distance_mm", report->levels.back().after_mm}};
+  result.boundary = report;
+  result.model = std::make_shared<models::AnyModel>(std::move(model));
+  return result;
+}
+
+}  // namespace larch
