@@ -263,74 +263,25 @@ Material make_material(const TrainingCases& cases, const pbt::TrainConfig& confi
   return material;
 }
 
-/// Completes what a model says of its training, and warns where nothing was held out.
-void complete(pbt::ModelInfo& info, const Material& material, const TrainingRun& run,
-              size_t held_out, const Context& context) {
-  info.tool_version = run.tool_version;
-  info.training_config_json = config::to_json(material.config).dump();
-  if (*material.config.validation.fraction > 0 && held_out == 0) {
+/// Trains by `train`; `steps`: what a training has done, "3 trees".
+template <class Partial, class Train>
+TrainResult grow(const Material& material, const TrainingRun& run,
+                 std::string (*steps)(const Partial&), const Train& train, const Context& context) {
+  const models::TrainingCheckpoint<Partial> checkpoint(run.checkpoint, run.resume,
+                                                       material.fingerprint, steps, context);
+  const pbt::TrainConfig& config = material.config;
+  pbt::TrainReport report;
+  auto model =
+      train(material.volumes, material.space, config, checkpoint.hooks(), &report, context);
+  model.info.tool_version = run.tool_version;
+  model.info.training_config_json = config::to_json(config).dump();
+  const std::pair<std::string, double> none("held_out_volumes", 0);
+  if (*config.validation.fraction > 0 && std::ranges::count(report.figures, none) > 0) {
     context.warn("validation/fraction: " + std::to_string(material.volumes.size()) +
                  " volumes are too few to hold one out; the model is not validated or pruned");
   }
-}
-
-/// Adds measurements on held-out volumes.
-void add_measured(const pbt::ModelInfo& info, std::initializer_list<const char*> names,
-                  TrainResult& result) {
-  for (const std::string name : names) {
-    if (const auto value = info.measured(name)) {
-      result.figures.emplace_back("held_out_" + name, *value);
-    }
-  }
-}
-
-TrainResult grow_forest(const Material& material, const TrainingRun& run, const Context& context) {
-  const models::TrainingCheckpoint<forest::PartialForest> checkpoint(
-      run.checkpoint, run.resume, material.fingerprint,
-      [](const forest::PartialForest& p) { return std::to_string(p.size()) + " trees"; }, context);
-  forest::TrainReport report;
-  forest::Model model = forest::train_forest(material.volumes, material.space, material.config,
-                                             checkpoint.hooks(), &report, context);
-  complete(model.info, material, run, report.held_out_volumes, context);
-  TrainResult result;
-  result.figures = {{"training_volumes", double(report.training_volumes)},
-                    {"held_out_volumes", double(report.held_out_volumes)},
-                    {"samples", double(report.samples)},
-                    {"classes", double(model.classes)},
-                    {"trees", double(model.trees())},
-                    {"nodes", double(model.nodes.size())}};
-  add_measured(model.info, {"accuracy", "class_accuracy", "dice", "threshold"}, result);
-  for (size_t c = 0; c < report.class_dice.size(); ++c) {
-    if (report.class_dice[c] < 0) continue;
-    result.class_dice.emplace_back(model.class_table[c].name, report.class_dice[c]);
-  }
-  result.model = std::make_shared<models::AnyModel>(std::move(model));
-  return result;
-}
-
-TrainResult grow_trees(const Material& material, const TrainingRun& run, const Context& context) {
-  const models::TrainingCheckpoint<pbt::PartialModel> checkpoint(
-      run.checkpoint, run.resume, material.fingerprint,
-      [](const pbt::PartialModel& p) { return std::to_string(p.finished) + " nodes"; }, context);
-  pbt::TrainReport report;
-  pbt::Model model = pbt::train_trees(material.volumes, material.space, material.config,
-                                      checkpoint.hooks(), &report, context);
-  complete(model.info, material, run, report.held_out_volumes, context);
-  TrainResult result;
-  result.figures = {{"training_volumes", double(report.training_volumes)},
-                    {"held_out_volumes", double(report.held_out_volumes)},
-                    {"positive_samples", double(report.positive_samples)},
-                    {"negative_samples", double(report.negative_samples)},
-                    {"features", double(report.pool_features)},
-                    {"trees", double(report.trees)},
-                    {"nodes", double(report.nodes)},
-                    {"weak_classifiers", double(report.weak_classifiers)}};
-  if (report.held_out_volumes > 0) {
-    result.figures.emplace_back("pruned_nodes", double(report.pruned_nodes));
-    add_measured(model.info, {"log_loss", "auc", "dice", "threshold"}, result);
-  }
-  result.model = std::make_shared<models::AnyModel>(std::move(model));
-  return result;
+  return {std::make_shared<models::AnyModel>(std::move(model)), std::move(report.figures),
+          std::move(report.class_dice)};
 }
 
 }  // namespace
@@ -415,7 +366,16 @@ TrainResult train_trees(const TrainingCases& cases, const pbt::TrainConfig& conf
                         const TrainingRun& run, const Context& context) {
   const Turn turn = context.turn();
   const Material material = make_material(cases, config, turn.context());
-  return (is_forest(material.config) ? grow_forest : grow_trees)(material, run, turn.context());
+  if (is_forest(material.config)) {
+    return grow<forest::PartialForest>(
+        material, run,
+        [](const auto& partial) { return std::to_string(partial.size()) + " trees"; },
+        forest::train_forest, turn.context());
+  }
+  return grow<pbt::PartialModel>(
+      material, run,
+      [](const auto& partial) { return std::to_string(partial.finished) + " nodes"; },
+      pbt::train_trees, turn.context());
 }
 
 void write_model(const std::string& path, const models::AnyModel& model) {

@@ -379,12 +379,6 @@ std::vector<boundary::TrainingCase> boundary_cases(std::vector<SurfaceCase> all,
   return cases;
 }
 
-/// What a model says of its training.
-void complete(ModelInfo& info, const std::string& settings, const TrainingRun& run) {
-  info.tool_version = run.tool_version;
-  info.training_config_json = settings;
-}
-
 }  // namespace
 
 hdn::Model start_network(hdn::HdnConfig& config, const pbt::TrainConfig& shared,
@@ -469,14 +463,13 @@ TrainResult train_network(const TrainingCases& cases, hdn::HdnConfig config,
   const auto report = std::make_shared<hdn::TrainReport>();
   hdn::Model model =
       hdn::train_network(posed, start, config, shared, checkpoint.hooks(), *report, context);
-  complete(model.info, settings, run);
-  TrainResult result;
-  result.figures = {{"training_cases", double(posed.size())},
-                    {"structures", double(model.structures.size())},
-                    {"detectors", double(report->stages.size())}};
-  result.network = report;
-  result.model = std::make_shared<models::AnyModel>(std::move(model));
-  return result;
+  model.info.tool_version = run.tool_version;
+  model.info.training_config_json = settings;
+  std::vector<std::pair<std::string, double>> figures{
+      {"training_cases", double(posed.size())},
+      {"structures", double(model.structures.size())},
+      {"detectors", double(report->stages.size())}};
+  return {std::make_shared<models::AnyModel>(std::move(model)), std::move(figures), {}, report};
 }
 
 TrainResult train_boundary(const TrainingCases& cases, boundary::BoundaryConfig config,
@@ -515,15 +508,14 @@ TrainResult train_boundary(const TrainingCases& cases, boundary::BoundaryConfig 
         "too few cases (or one fold) to learn how sure results are: boundary-refine will "
         "not tell whether it is in the right place");
   }
-  complete(model.info, settings, run);
-  TrainResult result;
-  result.figures = {{"training_cases", double(learned.size())},
-                    {"modes", double(model.shape.modes.size())},
-                    {"recall", report->levels.back().recall},
-                    {"distance_mm", report->levels.back().after_mm}};
-  result.boundary = report;
-  result.model = std::make_shared<models::AnyModel>(std::move(model));
-  return result;
+  model.info.tool_version = run.tool_version;
+  model.info.training_config_json = settings;
+  std::vector<std::pair<std::string, double>> figures{
+      {"training_cases", double(learned.size())},
+      {"modes", double(model.shape.modes.size())},
+      {"recall", report->levels.back().recall},
+      {"distance_mm", report->levels.back().after_mm}};
+  return {std::make_shared<models::AnyModel>(std::move(model)), std::move(figures), {}, {}, report};
 }
 
 }  // namespace larch

@@ -310,7 +310,7 @@ std::optional<pbt::ScoredThreshold> best_threshold(const Model& model,
 
 /// Says how right each depth is, and finds the threshold.
 void validate(Model& model, const std::vector<pbt::TrainingVolume>& volumes,
-              std::span<const size_t> held_out, TrainReport* report, const Context& context) {
+              std::span<const size_t> held_out, pbt::TrainReport* report, const Context& context) {
   const std::vector<double> accuracies = depth_accuracies(model.info);
   for (size_t d = 0; d < accuracies.size(); ++d) {
     context.info("held-out accuracy at depth " + std::to_string(d) + ": " +
@@ -319,7 +319,10 @@ void validate(Model& model, const std::vector<pbt::TrainingVolume>& volumes,
   const auto best = best_threshold(model, volumes, held_out, context);
   if (!best) return;
   pbt::store_threshold(*best, model.info, context);
-  if (report != nullptr) report->class_dice = best->class_dice;
+  for (size_t c = 0; report != nullptr && c < best->class_dice.size(); ++c) {
+    if (best->class_dice[c] < 0) continue;  // it does not occur
+    report->class_dice.emplace_back(model.class_table[c].name, best->class_dice[c]);
+  }
 }
 
 /// The trees as the model's, with the features that they ask, each once.
@@ -374,8 +377,8 @@ std::vector<double> depth_accuracies(const pbt::ModelInfo& info) {
 }
 
 Model train_forest(const std::vector<pbt::TrainingVolume>& volumes, const image::ModelSpace& space,
-                   const pbt::TrainConfig& config, const TrainHooks& hooks, TrainReport* report,
-                   const Context& context) {
+                   const pbt::TrainConfig& config, const TrainHooks& hooks,
+                   pbt::TrainReport* report, const Context& context) {
   if (volumes.empty()) throw InputError("there is no training volume");
   const pbt::ForestConfig& forest = config.forest;
   const pbt::VolumeSplit split =
@@ -388,7 +391,6 @@ Model train_forest(const std::vector<pbt::TrainingVolume>& volumes, const image:
   const bool planar = std::all_of(volumes.begin(), volumes.end(),
                                   [](const auto& v) { return v.voxels.size().z == 1; });
   Pool pool(config, model, planar);
-  if (report != nullptr) *report = {split.train.size(), split.held_out.size(), drawn.training};
   context.info("training on " + std::to_string(split.train.size()) + " volumes, " +
                std::to_string(drawn.training) + " samples of " + std::to_string(model.classes) +
                " classes, " + std::to_string(model.channels.size()) + " channels; " +
@@ -428,6 +430,14 @@ Model train_forest(const std::vector<pbt::TrainingVolume>& volumes, const image:
   held_out.report(model.info, split.held_out.size());
   validate(model, volumes, split.held_out, report, context);
   check_model(model);
+  if (report == nullptr) return model;
+  report->figures = {{"training_volumes", double(split.train.size())},
+                     {"held_out_volumes", double(split.held_out.size())},
+                     {"samples", double(drawn.training)},
+                     {"classes", double(model.classes)},
+                     {"trees", double(model.trees())},
+                     {"nodes", double(model.nodes.size())}};
+  report->add_measured(model.info, {"accuracy", "class_accuracy", "dice", "threshold"});
   return model;
 }
 

@@ -9,7 +9,7 @@
 #include "larch/core/context.h"
 #include "larch/forest/model.h"
 #include "larch/learning/train_hooks.h"
-#include "larch/pbt/train/samples.h"
+#include "larch/pbt/train/train.h"
 #include "larch/pbt/train_config.h"
 #include "larch/tree/train/grow_forest.h"
 
@@ -28,18 +28,12 @@ using PartialForest = std::vector<tree::ForestTree>;
 
 using TrainHooks = learning::TrainHooks<PartialForest>;
 
-/// What a run reports beside the model.
-struct TrainReport {
-  size_t training_volumes = 0, held_out_volumes = 0, samples = 0;
-  std::vector<double> class_dice{};  ///< as pbt::ScoredThreshold has it; empty: nothing is held out
-};
-
 /// Trains a decision forest (Sharp 2008). `volumes` must be sorted (pbt::sort_by_digest). The
 /// result depends on volumes, configuration and context.seed alone. Throws InputError where there
 /// are not two classes to learn, UsageError, MemoryError, and Stopped after a checkpoint.
 Model train_forest(const std::vector<pbt::TrainingVolume>& volumes, const image::ModelSpace& space,
-                   const pbt::TrainConfig& config, const TrainHooks& hooks, TrainReport* report,
-                   const Context& context);
+                   const pbt::TrainConfig& config, const TrainHooks& hooks,
+                   pbt::TrainReport* report, const Context& context);
 
 /// Share of held-out voxels that the forest cut off at each depth labels right, from depth 0 on.
 std::vector<double> depth_accuracies(const pbt::ModelInfo& info);

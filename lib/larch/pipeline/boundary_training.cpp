@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 /// A case of a training, without its image.
 TrainingCase read_case(const Case& c, const TrainingFiles& files, const Grid& grid,
                        const boundary::Model& start, std::set<int>& seen, const Context& context) {
-  TrainingCase out{files_of(c), {}, read_labels(c.label, label_options(files.read, grid))};
+  TrainingCase out{image_and_label(c), {}, read_labels(c.label, label_options(files.read, grid))};
   cases::require_same_grid(c.image, grid, c.label, out.labels.grid());
   out.left_out = left_out_labels(files, c, {out.labels.begin(), out.labels.end()}, start.labels,
                                  seen, context);

@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 
 /// A case of a training, without its image unless that is wanted.
 TrainingCase read_case(const Case& c, const TrainingFiles& files, const Grid& grid) {
-  TrainingCase out{files_of(c), {}};
+  TrainingCase out{image_and_label(c), {}};
   out.group = cell_of(c, kGroupColumn);
   const std::string poses = cell_of(c, kPosesColumn);
   if (poses.empty() && c.label.empty()) {

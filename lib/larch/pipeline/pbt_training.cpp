@@ -51,6 +51,7 @@ TrainingCases voxel_cases(const TrainingFiles& files, const pbt::TrainConfig& co
   TrainingCases cases = training_cases(files, [&, seen](const Case& c) {
     TrainingCase read{c.image, read_components(c, components, files.read)};
     read.labels = read_labels(c.label, label_options(files.read, read.images[0].grid()));
+    cases::require_same_grid(c.image, read.images[0].grid(), c.label, read.labels.grid());
     read.left_out =
         left_out(files, c, {read.labels.begin(), read.labels.end()}, *seen, config.labels, context);
     read.group = cell_of(c, kGroupColumn);

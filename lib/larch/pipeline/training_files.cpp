@@ -75,7 +75,7 @@ Outputs training_outputs(const TrainingFiles& files, const TrainResult& result) 
   return outputs;
 }
 
-std::string files_of(const Case& c) {
+std::string image_and_label(const Case& c) {
   return c.label.empty() ? c.image : c.image + ", " + c.label;
 }
 

@@ -37,7 +37,7 @@ std::vector<int> left_out_labels(const TrainingFiles& files, const Case& c,
                                  std::set<int>& seen, const Context& context);
 
 /// The image of a case and its label map, if it has one, for messages.
-std::string files_of(const Case& c);
+std::string image_and_label(const Case& c);
 
 /// Calls `read`, whose errors get the names of the case and its files.
 template <class Read>
@@ -46,7 +46,7 @@ auto naming_case(const Case& c, const Read& read) {
     return read();
   } catch (const Error& error) {
     std::throw_with_nested(
-        Error(error.code(), "cannot use the case '" + c.id + "' (" + files_of(c) + ")"));
+        Error(error.code(), "cannot use the case '" + c.id + "' (" + image_and_label(c) + ")"));
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -197,6 +198,14 @@ inline std::vector<pbt::TrainingVolume> hard_volumes(int count) {
   }
   pbt::sort_by_digest(volumes);
   return volumes;
+}
+
+/// A figure of a training by its name.
+inline double figure(const pbt::TrainReport& report, const std::string& name) {
+  for (const auto& [key, value] : report.figures) {
+    if (key == name) return value;
+  }
+  throw std::out_of_range(name);
 }
 
 }  // namespace larch::fixtures

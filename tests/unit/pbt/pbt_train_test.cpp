@@ -205,11 +205,12 @@ TEST_CASE("Pruning does not raise the held-out log-loss") {
   const Model grown = train_on(volumes, config, &full);
   config.validation.prune = true;
   const Model cut = train_on(volumes, config, &pruned);
-  CHECK(full.held_out_volumes == 2);
-  CHECK(full.training_volumes == 2);
-  REQUIRE(pruned.pruned_nodes > 0);
-  CHECK(pruned.held_out_log_loss <=
-        full.held_out_log_loss + 1e-6 * static_cast<double>(pruned.pruned_nodes) + 1e-9);
+  CHECK(fixtures::figure(full, "held_out_volumes") == 2);
+  CHECK(fixtures::figure(full, "training_volumes") == 2);
+  REQUIRE(fixtures::figure(pruned, "pruned_nodes") > 0);
+  CHECK(fixtures::figure(pruned, "held_out_log_loss") <=
+        fixtures::figure(full, "held_out_log_loss") +
+            1e-6 * fixtures::figure(pruned, "pruned_nodes") + 1e-9);
   CHECK(cut.nodes.size() < grown.nodes.size());
   CHECK(lossy_nodes(cut) == 0);
   check_model(cut);
@@ -236,14 +237,15 @@ TEST_CASE("The reported held-out score is that of the final model on the held-ou
     std::vector<double> posterior;
     for (size_t i = 0; i < samples.size(); ++i) posterior.push_back(p[samples.voxel(i)]);
     const tree::HeldOutScore s = tree::score(posterior, samples);
-    nearest = std::min(nearest, std::abs(s.log_loss - report.held_out_log_loss) +
-                                    std::abs(s.auc - report.held_out_auc));
+    nearest =
+        std::min(nearest, std::abs(s.log_loss - fixtures::figure(report, "held_out_log_loss")) +
+                              std::abs(s.auc - fixtures::figure(report, "held_out_auc")));
   }
   CHECK(nearest < 1e-5);
   const std::vector<DepthScore> depths = depth_scores(model.info);
   REQUIRE(depths.size() == static_cast<size_t>(model.depth()) + 1);
-  CHECK(depths.back().log_loss == report.held_out_log_loss);
-  CHECK(depths.back().auc == report.held_out_auc);
+  CHECK(depths.back().log_loss == fixtures::figure(report, "held_out_log_loss"));
+  CHECK(depths.back().auc == fixtures::figure(report, "held_out_auc"));
   CHECK(depths.front().log_loss > depths.back().log_loss);
 }
 

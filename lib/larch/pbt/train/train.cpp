@@ -77,14 +77,13 @@ void finish_model(Model& model, const Material& m, std::span<const size_t> held_
   model.self_tests = make_self_tests(model, model.features.size(), context.seed);
   check_model(model);
   if (report == nullptr) return;
-  report->held_out_log_loss = model.info.measured("log_loss").value_or(-1);
-  report->held_out_auc = model.info.measured("auc").value_or(-1);
-  report->trees = model.trees();
-  report->nodes = model.nodes.size();
-  report->weak_classifiers = model.weaks.size();
-  report->pruned_nodes = static_cast<size_t>(
-      std::count_if(model.nodes.begin(), model.nodes.end(),
-                    [](const Node& node) { return node.reason == NodeReason::kPruned; }));
+  report->figures.insert(report->figures.end(), {{"trees", double(model.trees())},
+                                                 {"nodes", double(model.nodes.size())},
+                                                 {"weak_classifiers", double(model.weaks.size())}});
+  if (held_out.empty()) return;
+  const auto pruned = std::ranges::count(model.nodes, NodeReason::kPruned, &Node::reason);
+  report->figures.emplace_back("pruned_nodes", double(pruned));
+  report->add_measured(model.info, {"log_loss", "auc", "dice", "threshold"});
 }
 
 /// Says what the run is made of.
@@ -94,15 +93,21 @@ void report_material(const VolumeSplit& split, const SampleSet& samples, size_t 
                std::to_string(samples.size()) + " samples, " + std::to_string(features) +
                " features; " + std::to_string(split.held_out.size()) + " volumes held out");
   if (report == nullptr) return;
-  report->training_volumes = split.train.size();
-  report->held_out_volumes = split.held_out.size();
-  report->positive_samples = static_cast<size_t>(
-      std::accumulate(samples.positive.begin(), samples.positive.end(), size_t{0}));
-  report->negative_samples = samples.size() - report->positive_samples;
-  report->pool_features = features;
+  const double positive = std::accumulate(samples.positive.begin(), samples.positive.end(), 0.0);
+  report->figures = {{"training_volumes", double(split.train.size())},
+                     {"held_out_volumes", double(split.held_out.size())},
+                     {"positive_samples", positive},
+                     {"negative_samples", double(samples.size()) - positive},
+                     {"features", double(features)}};
 }
 
 }  // namespace
+
+void TrainReport::add_measured(const ModelInfo& info, std::initializer_list<const char*> names) {
+  for (const std::string name : names) {
+    if (const auto value = info.measured(name)) figures.emplace_back("held_out_" + name, *value);
+  }
+}
 
 Model train_trees(const std::vector<TrainingVolume>& volumes, const image::ModelSpace& space,
                   const TrainConfig& config, const TrainHooks& hooks, TrainReport* report,

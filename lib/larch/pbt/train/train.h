@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <initializer_list>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "larch/core/context.h"
@@ -21,14 +24,16 @@ struct PartialModel {
 
 using TrainHooks = learning::TrainHooks<PartialModel>;
 
-/// What a run reports beside the model.
+/// What a training of trees or of a forest tells beside the model.
 struct TrainReport {
-  size_t training_volumes = 0, held_out_volumes = 0;
-  size_t positive_samples = 0, negative_samples = 0;
-  size_t pool_features = 0;
-  size_t trees = 0, nodes = 0, weak_classifiers = 0;
-  size_t pruned_nodes = 0;                           ///< leaves that pruning made
-  double held_out_log_loss = -1, held_out_auc = -1;  ///< < 0: nothing was held out
+  /// training_volumes, held_out_volumes, samples, what the model is made of, and its scores on
+  /// held-out volumes: held_out_dice and so on.
+  std::vector<std::pair<std::string, double>> figures{};
+  /// Of a forest: Dice of the classes in held-out volumes, by name.
+  std::vector<std::pair<std::string, double>> class_dice{};
+
+  /// Adds those of some measurements that there are.
+  void add_measured(const ModelInfo& info, std::initializer_list<const char*> names);
 };
 
 /// Trains a probabilistic boosting tree, or an ensemble of them (Tu 2005; Birkbeck, Sofka, Zhou
