@@ -25,12 +25,6 @@ bool is_forest(const pbt::TrainConfig& config) {
   return config.classifier == pbt::ClassifierKind::kForest;
 }
 
-std::vector<int> named_values(const pbt::LabelConfig& labels) {
-  std::vector<int> values;
-  for (const pbt::ClassName& name : labels.names) values.push_back(name.value);
-  return values;
-}
-
 bool fits(pbt::TrainConfig config, ClassifierKind kind) {
   config.classifier = kind;
   try {
@@ -100,64 +94,51 @@ void fit_boxes(pbt::ForestConfig& forest, std::optional<int> background,
   context.info(text);
 }
 
+/// Throws UsageError for keys that are not as they are by default, unless they have an effect.
+template <class T>
+void check_effect(bool has_effect, const T& value, const char* prefix, const char* kind,
+                  std::initializer_list<const char*> keys) {
+  if (!has_effect) config::require_default(value, prefix, kind, keys);
+}
+
 /// Throws UsageError for keys without effect on decision forests.
 void check_keys_of_forests(const pbt::TrainConfig& config) {
-  config::require_default(config.tree, "tree.", "boosting trees");
-  config::require_default(config.mining, "mining.", "boosting trees");
-  config::require_default(config.samples, "samples.", "boosting trees");
-  config::require_default(config.validation, "validation.", "boosting trees",
-                          {"prune", "patience"});
-  if (config.forest.pool == pbt::ForestPool::kBoxes) {
-    config::require_default(config.features, "features.", "--forest.pool haar",
-                            {"count", "window", "sizes"});
-  } else {
-    config::require_default(config.forest, "forest.", "--forest.pool boxes",
-                            {"reach", "largest_box"});
-  }
-  if (config.labels.positive.empty()) {
-    config::require_default(config.labels, "labels.", "forests with --labels.positive",
-                            {"class_name", "class_value"});
-  } else {
-    config::require_default(config.labels, "labels.", "forests without --labels.positive",
-                            {"background", "names"});
-  }
+  const bool boxes = config.forest.pool == pbt::ForestPool::kBoxes;
+  const bool all_labels = config.labels.positive.empty();
+  check_effect(false, config.tree, "tree.", "boosting trees", {});
+  check_effect(false, config.mining, "mining.", "boosting trees", {});
+  check_effect(false, config.samples, "samples.", "boosting trees", {});
+  check_effect(false, config.validation, "validation.", "boosting trees", {"prune", "patience"});
+  check_effect(!boxes, config.features, "features.", "--forest.pool haar",
+               {"count", "window", "sizes"});
+  check_effect(boxes, config.forest, "forest.", "--forest.pool boxes", {"reach", "largest_box"});
+  check_effect(!all_labels, config.labels, "labels.", "forests with --labels.positive",
+               {"class_name", "class_value"});
+  check_effect(all_labels, config.labels, "labels.", "forests without --labels.positive",
+               {"background", "names"});
 }
 
 /// Throws UsageError for keys that another key leaves without effect, whatever the classifier is.
 void check_dependent_keys(const pbt::TrainConfig& config) {
-  if (config.space.intensity.rule == image::IntensityKind::kWindow) {
-    config::require_default(config.space.intensity, "space.intensity.",
-                            "--space.intensity.rule percentile",
-                            {"low_percentile", "high_percentile"});
-  } else {
-    config::require_default(config.space.intensity, "space.intensity.",
-                            "--space.intensity.rule window", {"window_low", "window_high"});
-  }
-  if (config.features.channels.empty()) {
-    config::require_default(config.features, "features.", "--features.channels",
-                            {"pyramid_levels"});
-  }
-  if (config.tree.prior != tree::PriorKind::kValue) {
-    config::require_default(config.tree, "tree.", "--tree.prior value", {"prior_value"});
-  }
-  if (config.validation.fraction == 0) {
-    config::require_default(config.validation, "validation.", "--validation.fraction above 0",
-                            {"prune", "patience"});
-  }
-  if (!config.mining.enabled) {
-    config::require_default(config.mining, "mining.", "--mining.enabled", {"per_node"});
-  }
-}
-
-/// Tells whether all keys are for forests, or for boosting trees too.
-bool fits_forest(const pbt::TrainConfig& config) {
-  return fits(config, ClassifierKind::kForest);
+  const image::IntensityRule& intensity = config.space.intensity;
+  const bool has_window = intensity.rule == image::IntensityKind::kWindow;
+  check_effect(!has_window, intensity, "space.intensity.", "--space.intensity.rule percentile",
+               {"low_percentile", "high_percentile"});
+  check_effect(has_window, intensity, "space.intensity.", "--space.intensity.rule window",
+               {"window_low", "window_high"});
+  check_effect(!config.features.channels.empty(), config.features, "features.",
+               "--features.channels", {"pyramid_levels"});
+  check_effect(config.tree.prior == tree::PriorKind::kValue, config.tree, "tree.",
+               "--tree.prior value", {"prior_value"});
+  check_effect(config.validation.fraction != 0, config.validation, "validation.",
+               "--validation.fraction above 0", {"prune", "patience"});
+  check_effect(config.mining.enabled, config.mining, "mining.", "--mining.enabled", {"per_node"});
 }
 
 /// Tells whether choose_classifier looks at the values.
 bool asks_labels(const pbt::TrainConfig& config) {
   return !config.classifier && config.labels.positive.empty() &&
-         fits(config, ClassifierKind::kTree) && fits_forest(config);
+         fits(config, ClassifierKind::kTree) && fits(config, ClassifierKind::kForest);
 }
 
 /// What a data set calls its labels, for a forest of all of them: names where none are given, and
@@ -188,10 +169,8 @@ void take_names(const std::vector<DatasetLabel>& labels, const std::set<int>& se
 void fit_to_volumes(pbt::TrainConfig& config, const std::vector<pbt::TrainingVolume>& volumes,
                     const Context& context) {
   if (!config.validation.fraction) config.validation.fraction = volumes.size() < 20 ? 0 : 0.15;
-  if (config.validation.fraction == 0) {
-    config::require_default(config.validation, "validation.", "--validation.fraction above 0",
-                            {"prune", "patience"});
-  }
+  check_effect(config.validation.fraction != 0, config.validation, "validation.",
+               "--validation.fraction above 0", {"prune", "patience"});
   pbt::ForestConfig& forest = config.forest;
   const bool is_forest = config.classifier == ClassifierKind::kForest;
   if (is_forest && !forest.bootstrap) forest.bootstrap = false;
@@ -220,10 +199,7 @@ pbt::TrainingVolume prepare(const TrainingCase& c, const image::ModelSpace& spac
     std::vector<int>& ignored = config.labels.ignore;
     if (std::ranges::count(ignored, label) == 0) ignored.push_back(label);
   }
-  const auto make =
-      is_forest(config)
-          ? forest::make_training_volume
-          : static_cast<decltype(&forest::make_training_volume)>(pbt::make_training_volume);
+  const auto make = is_forest(config) ? forest::make_training_volume : pbt::make_training_volume;
   pbt::TrainingVolume volume = make(c.name, c.images, c.labels, space, config.labels, context);
   volume.group = c.group;
   return volume;
@@ -249,7 +225,7 @@ Material make_material(const TrainingCases& cases, const pbt::TrainConfig& confi
   std::sort(ignored.begin() + static_cast<std::ptrdiff_t>(config.labels.ignore.size()),
             ignored.end());
   check_labels(config.labels.positive, seen, "labels/positive");
-  check_labels(named_values(config.labels), seen, "labels/names");
+  check_labels(config.labels.named_values(), seen, "labels/names");
   pbt::sort_by_digest(material.volumes);
   std::vector<std::string> digests;
   for (const pbt::TrainingVolume& volume : material.volumes) {
@@ -336,7 +312,7 @@ void check_keys(const pbt::TrainConfig& config) {
   for (const pbt::ClassName& c : config.labels.names) pbt::check_name(c.name);
   if (is_forest(config)) {
     check_keys_of_forests(config);
-  } else if (config.classifier || !fits_forest(config)) {
+  } else if (config.classifier || !fits(config, ClassifierKind::kForest)) {
     config::require_default(config.forest, "forest.", "classifier decision-forest");
     config::require_default(config.labels, "labels.", "classifier decision-forest",
                             {"background", "names"});

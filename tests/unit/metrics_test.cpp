@@ -29,6 +29,12 @@ Volume<uint8_t> box(const Grid& grid, Vec3i low, Vec3i high) {
   return mask;
 }
 
+SurfaceDistance surface_distance(const Volume<uint8_t>& a, const Volume<uint8_t>& b,
+                                 const Context& context) {
+  return metrics::surface_distance(mesh::marching_cubes(a, context),
+                                   mesh::marching_cubes(b, context), context);
+}
+
 /// 1 mm, with the origin in the middle.
 Grid grid_about_origin() {
   Grid grid = grid_of({49, 49, 49});

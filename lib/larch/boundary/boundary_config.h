@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "larch/config/fields.h"
-#include "larch/features/steerable/steerable.h"
+#include "larch/features/steerable/steerable_set.h"
 
 namespace larch::boundary {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "larch/config/fields.h"
-#include "larch/features/steerable/steerable.h"
+#include "larch/features/steerable/steerable_set.h"
 #include "larch/pose/hypotheses.h"
 #include "larch/pose/truth.h"
 

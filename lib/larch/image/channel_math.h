@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 
+#include "larch/config/fields.h"
 #include "larch/data/volume.h"
 
 namespace larch::image {
@@ -163,6 +165,18 @@ LARCH_HD int32_t padded_value(const VolumeView<const T>& image, Padding padding,
             cz = clamp_index(z, image.size.z);
   if (!repeats_border(padding) && (cx != x || cy != y || cz != z)) return 0;
   return image({cx, cy, cz});
+}
+
+constexpr auto enum_names(ChannelKind*) {
+  std::array<EnumName<ChannelKind>, static_cast<size_t>(kLastChannelKind) + 1> names{};
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto kind = static_cast<ChannelKind>(i);
+    names[i] = {kind, rule_of(kind).name};
+  }
+  return names;
+}
+constexpr auto enum_names(Padding*) {
+  return std::to_array<EnumName<Padding>>({{Padding::kClamp, "clamp"}, {Padding::kZero, "zero"}});
 }
 
 }  // namespace larch::image

@@ -7,25 +7,12 @@
 #include <span>
 #include <vector>
 
-#include "larch/config/fields.h"
 #include "larch/core/buffer.h"
 #include "larch/core/context.h"
 #include "larch/data/volume.h"
 #include "larch/image/channel_math.h"
 
 namespace larch::image {
-
-constexpr auto enum_names(ChannelKind*) {
-  std::array<EnumName<ChannelKind>, static_cast<size_t>(kLastChannelKind) + 1> names{};
-  for (size_t i = 0; i < names.size(); ++i) {
-    const auto kind = static_cast<ChannelKind>(i);
-    names[i] = {kind, rule_of(kind).name};
-  }
-  return names;
-}
-constexpr auto enum_names(Padding*) {
-  return std::to_array<EnumName<Padding>>({{Padding::kClamp, "clamp"}, {Padding::kZero, "zero"}});
-}
 
 /// In place of a component: 0.299 R + 0.587 G + 0.114 B of three, or the only one.
 constexpr int kLuminance = -1;

@@ -212,12 +212,6 @@ MeshDistance mesh_distance(const Mesh& a, const Mesh& b, const Context& context)
   }
 }
 
-SurfaceDistance surface_distance(const Volume<uint8_t>& a, const Volume<uint8_t>& b,
-                                 const Context& context) {
-  return surface_distance(mesh::marching_cubes(a, context), mesh::marching_cubes(b, context),
-                          context);
-}
-
 int64_t surface_distance_bytes(const mesh::SurfaceSize& a, const mesh::SurfaceSize& b,
                                const Vec3i& volume, int threads) {
   const int64_t making = std::max(mesh::marching_cubes_bytes(a, volume, threads) + b.bytes(),

@@ -31,11 +31,6 @@ struct SurfaceDistance {
 /// The result does not depend on context.threads.
 SurfaceDistance surface_distance(const Mesh& a, const Mesh& b, const Context& context);
 
-/// The same for masks (anything but 0 is inside). The grids may differ: distances are in world
-/// space.
-SurfaceDistance surface_distance(const Volume<uint8_t>& a, const Volume<uint8_t>& b,
-                                 const Context& context);
-
 /// Distances between two surfaces in mm by direction, then joined.
 struct MeshDistance {
   double mssd_mm = 0;  ///< mean of the two directed means (mean symmetric surface distance)

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "larch/features/steerable/steerable.h"
 #include "larch/hdn/train/train.h"
 #include "larch/models/feature_layout.h"
 #include "larch/models/forest_layout.h"

@@ -14,6 +14,7 @@
 #include "larch/image/integral.h"
 #include "larch/image/preprocess.h"
 #include "larch/learning/weak_classifier.h"
+#include "larch/pbt/train_config.h"
 #include "larch/tree/ensemble.h"
 
 namespace larch::pbt {
@@ -36,9 +37,6 @@ using tree::PriorKind;
 using tree::SelfTest;
 using tree::Split;
 using tree::Thresholds;
-
-/// The largest label value of a class.
-constexpr int32_t kMostClassValue = 65535;
 
 /// What the model says about itself; no paths, devices, threads or times, so that the file depends
 /// on the data and the settings alone.

@@ -3,14 +3,14 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "larch/config/fields.h"
-#include "larch/image/integral.h"
+#include "larch/image/channel_math.h"
 #include "larch/image/preprocess.h"
-#include "larch/pbt/model.h"
 #include "larch/tree/forest_config.h"
 #include "larch/tree/tree_config.h"
 
@@ -21,6 +21,9 @@ using tree::Balance;
 using tree::Routing;
 using tree::TreeConfig;
 using tree::ValidationConfig;
+
+/// The largest label value of a class.
+constexpr int32_t kMostClassValue = 65535;
 
 /// What is trained.
 enum class ClassifierKind : uint8_t {
@@ -53,6 +56,12 @@ struct LabelConfig {
   int class_value = 1;
   std::optional<int> background{};
   std::vector<ClassName> names{};
+
+  std::vector<int> named_values() const {
+    std::vector<int> values;
+    for (const ClassName& name : names) values.push_back(name.value);
+    return values;
+  }
 
   template <class F>
   void fields(F&& f) {
@@ -176,7 +185,7 @@ struct EnsembleConfig {
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"trees", trees, "trees of the ensemble", 1, kMaxTrees},
+    f(Field{"trees", trees, "trees of the ensemble", 1, tree::kMaxTrees},
       Field{"bootstrap", bootstrap,
             "each tree is trained on as many volumes as there are, drawn with replacement, anew "
             "until both classes occur"},

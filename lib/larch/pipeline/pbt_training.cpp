@@ -27,17 +27,11 @@
 namespace larch::pipeline {
 namespace {
 
-std::vector<int> named_values(const pbt::LabelConfig& labels) {
-  std::vector<int> values;
-  for (const pbt::ClassName& name : labels.names) values.push_back(name.value);
-  return values;
-}
-
 /// What is left out of a label map because of its data set; adds its labels to `seen`.
 std::vector<int> left_out(const TrainingFiles& files, const Case& c, const std::set<int>& in_map,
                           std::set<int>& seen, const pbt::LabelConfig& labels,
                           const Context& context) {
-  std::vector<int> named = named_values(labels);
+  std::vector<int> named = labels.named_values();
   named.insert(named.end(), labels.positive.begin(), labels.positive.end());
   if (labels.background) named.push_back(*labels.background);
   return left_out_labels(files, c, in_map, named, seen, context);
@@ -191,7 +185,7 @@ void describe_cases(const TrainingFiles& files, const std::vector<SurveyedCase>&
   if (!plan.problems.empty()) return;  // labels may be missing because a case could not be read
   try {
     check_labels(config.labels.positive, seen, "labels/positive");
-    check_labels(named_values(config.labels), seen, "labels/names");
+    check_labels(config.labels.named_values(), seen, "labels/names");
     if (config.classifier == pbt::ClassifierKind::kForest && config.labels.positive.empty()) {
       if (config.labels.background) {
         check_labels({*config.labels.background}, seen, "labels/background");

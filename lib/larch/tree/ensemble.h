@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "larch/config/fields.h"
 #include "larch/learning/weak_classifier.h"
+#include "larch/tree/tree_config.h"
 #include "larch/tree/tree_math.h"
 
 namespace larch::tree {
@@ -43,14 +42,6 @@ struct Node {
   bool is_leaf() const { return left < 0; }
 };
 
-/// Which prior the posterior refers to: the share of the class among the training samples, one
-/// half, or a given value. The masses of all nodes are scaled to it when a model is compiled.
-enum class PriorKind : uint8_t { kTrain = 0, kHalf = 1, kValue = 2 };
-constexpr auto enum_names(PriorKind*) {
-  return std::to_array<EnumName<PriorKind>>(
-      {{PriorKind::kTrain, "train"}, {PriorKind::kHalf, "half"}, {PriorKind::kValue, "value"}});
-}
-
 /// One row of the training curve.
 struct NodeHistory {
   int32_t node = 0;
@@ -63,9 +54,6 @@ struct SelfTest {
   std::vector<int32_t> responses;  ///< one per feature
   uint32_t probability_q32 = 0;
 };
-
-/// Most trees of an ensemble.
-constexpr int kMaxTrees = 1024;
 
 /// One or more probabilistic boosting trees (Tu 2005; Birkbeck, Sofka, Zhou 2011), whose posterior
 /// is the mean of the trees' (US 2012/0069003 A1): all that knows neither images nor features. The

@@ -37,9 +37,6 @@ struct Forest {
   int depth() const;
 };
 
-constexpr int kMaxForestDepth = 24;
-constexpr int kMaxTreesOfForest = 1024;
-
 /// Checks every invariant that evaluation relies on. Throws InputError that says which one failed.
 void check_forest(const Forest& forest, size_t features);
 

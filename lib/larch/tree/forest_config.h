@@ -3,13 +3,18 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 
 #include "larch/config/fields.h"
-#include "larch/tree/forest.h"
 
 namespace larch::tree {
 
+/// What a split is to make small.
+enum class Criterion : uint8_t {
+  kInformation = 0,  ///< entropy of the classes: the gain of ID3 (Quinlan 1986)
+  kGini = 1,
+};
 constexpr auto enum_names(Criterion*) {
   return std::to_array<EnumName<Criterion>>(
       {{Criterion::kInformation, "information-gain"}, {Criterion::kGini, "gini"}});
@@ -24,6 +29,9 @@ constexpr auto enum_names(ClassWeights*) {
   return std::to_array<EnumName<ClassWeights>>(
       {{ClassWeights::kNone, "none"}, {ClassWeights::kBalanced, "balanced"}});
 }
+
+constexpr int kMaxForestDepth = 24;
+constexpr int kMaxTreesOfForest = 1024;
 
 /// The growth of a decision forest.
 struct ForestConfig {

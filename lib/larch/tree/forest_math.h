@@ -8,6 +8,7 @@
 #include "larch/core/host_device.h"
 #include "larch/core/portable_math.h"
 #include "larch/learning/weak_math.h"
+#include "larch/tree/forest_config.h"
 
 // Decision forests (Sharp 2008): the way of an item through a tree, and the gain of a split. Gains
 // are integers of 2^-14, so that sums over classes do not depend on their order and ties are ties.
@@ -69,12 +70,6 @@ LARCH_HD void item_distribution(const ForestView& forest, const Response& respon
         c, [&](uint32_t t) { return reached_leaf(forest.nodes, forest.roots[t], value); }));
   }
 }
-
-/// What a split is to make small.
-enum class Criterion : uint8_t {
-  kInformation = 0,  ///< entropy of the classes: the gain of ID3 (Quinlan 1986)
-  kGini = 1,
-};
 
 constexpr double kGainUnit = 16384;  ///< 2^14
 

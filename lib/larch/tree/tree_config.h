@@ -3,12 +3,12 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "larch/config/fields.h"
 #include "larch/learning/weak_classifier.h"
-#include "larch/tree/ensemble.h"
 
 namespace larch::tree {
 
@@ -29,6 +29,17 @@ enum class Balance : uint8_t {
 constexpr auto enum_names(Balance*) {
   return std::to_array<EnumName<Balance>>({{Balance::kEqual, "equal"}, {Balance::kMass, "mass"}});
 }
+
+/// Which prior the posterior refers to: the share of the class among the training samples, one
+/// half, or a given value. The masses of all nodes are scaled to it when a model is compiled.
+enum class PriorKind : uint8_t { kTrain = 0, kHalf = 1, kValue = 2 };
+constexpr auto enum_names(PriorKind*) {
+  return std::to_array<EnumName<PriorKind>>(
+      {{PriorKind::kTrain, "train"}, {PriorKind::kHalf, "half"}, {PriorKind::kValue, "value"}});
+}
+
+/// Most trees of an ensemble.
+constexpr int kMaxTrees = 1024;
 
 /// The growth of a tree and its strong classifiers.
 struct TreeConfig {

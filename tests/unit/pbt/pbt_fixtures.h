@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cmath>
-#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "larch/core/context.h"
@@ -146,7 +146,7 @@ struct Ball {
   double radius = 8;
   int inside = 1000, outside = 0, noise = 50;
 };
-inline pbt::TrainingVolume ball_volume(const Ball& ball, uint64_t seed) {
+inline std::pair<Volume<float>, LabelVolume> ball_image(const Ball& ball, uint64_t seed) {
   const Grid grid = grid_of(ball.size);
   Volume<float> image(grid);
   LabelVolume labels(grid);
@@ -158,13 +158,18 @@ inline pbt::TrainingVolume ball_volume(const Ball& ball, uint64_t seed) {
     const double noise = (2 * hash_unit(seed, 7, static_cast<uint64_t>(i)) - 1) * ball.noise;
     image[i] = static_cast<float>((labels[i] ? ball.inside : ball.outside) + noise);
   }
+  return {image, labels};
+}
+inline pbt::TrainingVolume ball_volume(const Ball& ball, uint64_t seed) {
+  const auto [image, labels] = ball_image(ball, seed);
   image::ModelSpace space;
   space.intensity.rule = image::IntensityKind::kWindow;
   space.intensity.window_low = 0;
   space.intensity.window_high = 1023;
   pbt::LabelConfig config;
   config.border_voxels = 0;
-  return pbt::make_training_volume("ball", image, labels, space, config, context_of());
+  return pbt::make_training_volume("ball", std::span(&image, 1), labels, space, config,
+                                   context_of());
 }
 
 /// A configuration that trains in a moment.
@@ -198,14 +203,6 @@ inline std::vector<pbt::TrainingVolume> hard_volumes(int count) {
   }
   pbt::sort_by_digest(volumes);
   return volumes;
-}
-
-/// A figure of a training by its name.
-inline double figure(const pbt::TrainReport& report, const std::string& name) {
-  for (const auto& [key, value] : report.figures) {
-    if (key == name) return value;
-  }
-  throw std::out_of_range(name);
 }
 
 }  // namespace larch::fixtures

@@ -47,8 +47,8 @@ TrainingVolume row_volume(const std::vector<float>& values, const std::vector<in
   config.positive = {1};
   config.ignore = {9};
   config.border_voxels = 0;
-  return make_training_volume("row", image, label, fixtures::space_of(fixtures::small_config()),
-                              config, context_of());
+  return make_training_volume("row", std::span(&image, 1), label,
+                              fixtures::space_of(fixtures::small_config()), config, context_of());
 }
 
 /// Pairs of voxels, a sample in the first of each: the sign of the first feature decides over the
@@ -201,16 +201,16 @@ TEST_CASE("Pruning does not raise the held-out log-loss") {
   config.tree.rounds = {12};
   config.validation.fraction = 0.5;
   config.validation.prune = false;
-  TrainReport full, pruned;
+  TrainReport full;
   const Model grown = train_on(volumes, config, &full);
   config.validation.prune = true;
-  const Model cut = train_on(volumes, config, &pruned);
-  CHECK(fixtures::figure(full, "held_out_volumes") == 2);
-  CHECK(fixtures::figure(full, "training_volumes") == 2);
-  REQUIRE(fixtures::figure(pruned, "pruned_nodes") > 0);
-  CHECK(fixtures::figure(pruned, "held_out_log_loss") <=
-        fixtures::figure(full, "held_out_log_loss") +
-            1e-6 * fixtures::figure(pruned, "pruned_nodes") + 1e-9);
+  const Model cut = train_on(volumes, config);
+  CHECK(full.figures[0].second == 2);  // training_volumes
+  CHECK(full.figures[1].second == 2);  // held_out_volumes
+  const auto pruned_nodes = std::ranges::count(cut.nodes, NodeReason::kPruned, &Node::reason);
+  REQUIRE(pruned_nodes > 0);
+  CHECK(*cut.info.measured("log_loss") <=
+        *grown.info.measured("log_loss") + 1e-6 * double(pruned_nodes) + 1e-9);
   CHECK(cut.nodes.size() < grown.nodes.size());
   CHECK(lossy_nodes(cut) == 0);
   check_model(cut);
@@ -227,8 +227,7 @@ TEST_CASE("The reported held-out score is that of the final model on the held-ou
   TrainConfig config = fixtures::small_config();
   config.samples.positives_per_volume = config.samples.negatives_per_volume = 100000;
   config.validation.fraction = 0.5;
-  TrainReport report;
-  const Model model = train_on(volumes, config, &report);
+  const Model model = train_on(volumes, config);
   double nearest = 1;
   for (size_t v = 0; v < 2; ++v) {
     const std::vector<size_t> which{v};
@@ -237,15 +236,14 @@ TEST_CASE("The reported held-out score is that of the final model on the held-ou
     std::vector<double> posterior;
     for (size_t i = 0; i < samples.size(); ++i) posterior.push_back(p[samples.voxel(i)]);
     const tree::HeldOutScore s = tree::score(posterior, samples);
-    nearest =
-        std::min(nearest, std::abs(s.log_loss - fixtures::figure(report, "held_out_log_loss")) +
-                              std::abs(s.auc - fixtures::figure(report, "held_out_auc")));
+    nearest = std::min(nearest, std::abs(s.log_loss - *model.info.measured("log_loss")) +
+                                    std::abs(s.auc - *model.info.measured("auc")));
   }
   CHECK(nearest < 1e-5);
   const std::vector<DepthScore> depths = depth_scores(model.info);
   REQUIRE(depths.size() == static_cast<size_t>(model.depth()) + 1);
-  CHECK(depths.back().log_loss == fixtures::figure(report, "held_out_log_loss"));
-  CHECK(depths.back().auc == fixtures::figure(report, "held_out_auc"));
+  CHECK(depths.back().log_loss == *model.info.measured("log_loss"));
+  CHECK(depths.back().auc == *model.info.measured("auc"));
   CHECK(depths.front().log_loss > depths.back().log_loss);
 }
 
@@ -468,7 +466,8 @@ TEST_CASE("Nothing is learned from the corners of the box around an oblique imag
   const LabelVolume labels(grid, 1);
   LabelConfig config;
   config.border_voxels = 0;
-  const TrainingVolume made = make_training_volume("box", image, labels, {}, config, context_of());
+  const TrainingVolume made =
+      make_training_volume("box", std::span(&image, 1), labels, {}, config, context_of());
   const auto count = [&](VoxelClass kind) {
     return std::count(made.classes.begin(), made.classes.end(), static_cast<uint8_t>(kind));
   };
@@ -485,6 +484,7 @@ TEST_CASE("Nothing is learned from the corners of the box around an oblique imag
 TEST_CASE("Image and label on different grids are refused by name") {
   const Volume<float> image(grid_of({4, 4, 4}));
   const LabelVolume labels(grid_of({4, 4, 5}));
-  CHECK_THROWS_WITH(make_training_volume("case-7", image, labels, {}, {}, context_of()),
-                    Catch::Contains("case-7") && Catch::Contains("4x4x5"));
+  CHECK_THROWS_WITH(
+      make_training_volume("case-7", std::span(&image, 1), labels, {}, {}, context_of()),
+      Catch::Contains("case-7") && Catch::Contains("4x4x5"));
 }

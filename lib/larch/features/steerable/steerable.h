@@ -7,22 +7,12 @@
 #include <span>
 #include <vector>
 
-#include "larch/config/fields.h"
 #include "larch/core/buffer.h"
 #include "larch/features/steerable/steerable_math.h"
+#include "larch/features/steerable/steerable_set.h"
 #include "larch/learning/feature_source.h"
 
 namespace larch::features {
-
-/// The features that a stage chooses from.
-enum class SteerableSet : uint8_t {
-  kBase9 = 0,   ///< those that bins do not make equal to one another
-  kSeed21 = 1,  ///< the table of the patent
-};
-constexpr auto enum_names(SteerableSet*) {
-  return std::to_array<EnumName<SteerableSet>>(
-      {{SteerableSet::kBase9, "base9"}, {SteerableSet::kSeed21, "seed21"}});
-}
 
 const char* to_string(SteerableType type);
 

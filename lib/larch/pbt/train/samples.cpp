@@ -203,12 +203,6 @@ TrainingVolume make_training_volume(const std::string& name, std::span<const Vol
   return volume;
 }
 
-TrainingVolume make_training_volume(const std::string& name, const Volume<float>& image,
-                                    const LabelVolume& labels, const image::ModelSpace& space,
-                                    const LabelConfig& config, const Context& context) {
-  return make_training_volume(name, std::span(&image, 1), labels, space, config, context);
-}
-
 void sort_by_digest(std::vector<TrainingVolume>& volumes) {
   std::stable_sort(volumes.begin(), volumes.end(),
                    [](const auto& a, const auto& b) { return a.digest < b.digest; });

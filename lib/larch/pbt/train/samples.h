@@ -12,6 +12,7 @@
 #include "larch/data/volume.h"
 #include "larch/features/linear/linear_source.h"
 #include "larch/image/integral.h"
+#include "larch/pbt/model.h"
 #include "larch/pbt/train_config.h"
 #include "larch/tree/train/samples.h"
 
@@ -67,9 +68,6 @@ Volume<uint8_t> voxel_classes(const LabelVolume& labels, const LabelConfig& conf
 /// Brings an image and its labels to model space and computes the digest. Throws InputError when
 /// the grids differ, naming `name`.
 TrainingVolume make_training_volume(const std::string& name, std::span<const Volume<float>> images,
-                                    const LabelVolume& labels, const image::ModelSpace& space,
-                                    const LabelConfig& config, const Context& context);
-TrainingVolume make_training_volume(const std::string& name, const Volume<float>& image,
                                     const LabelVolume& labels, const image::ModelSpace& space,
                                     const LabelConfig& config, const Context& context);
 
