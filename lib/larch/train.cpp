@@ -12,6 +12,7 @@
 #include "larch/core/error.h"
 #include "larch/features/box.h"
 #include "larch/forest/train.h"
+#include "larch/hdn/train/train.h"
 #include "larch/models/checkpoint.h"
 #include "larch/pbt/train/pool.h"
 #include "larch/pbt/train/train.h"
@@ -139,6 +140,34 @@ void check_dependent_keys(const pbt::TrainConfig& config) {
 bool asks_labels(const pbt::TrainConfig& config) {
   return !config.classifier && config.labels.positive.empty() &&
          fits(config, ClassifierKind::kTree) && fits(config, ClassifierKind::kForest);
+}
+
+/// Every label of a data set is a structure where none is named.
+void complete(hdn::HdnConfig& config, const std::vector<DatasetLabel>& labels) {
+  for (const hdn::StructureConfig& structure : config.structures) pbt::check_name(structure.name);
+  if (!config.structures.empty()) return;
+  for (const DatasetLabel& label : labels) {
+    if (label.values == std::vector<int32_t>{0} || label.name == kBackgroundName ||
+        label.name == kIgnoreName) {
+      continue;
+    }
+    pbt::check_name(label.name);
+    config.structures.push_back({label.name, {label.values.begin(), label.values.end()}});
+  }
+}
+
+/// Throws UsageError for keys that another key leaves without effect.
+void check_keys_of_network(const hdn::HdnConfig& config) {
+  check_effect(config.rotations == pose::RotationSet::kUniform, config, "hdn.",
+               "--hdn.rotations uniform", {"rotation_count"});
+  check_effect(config.rotations == pose::RotationSet::kBall, config, "hdn.", "--hdn.rotations ball",
+               {"rotation_radius_deg"});
+  check_effect(config.halvings > 0, config, "hdn.", "--hdn.halvings above 0", {"keep"});
+  const bool has_parents =
+      config.order == hdn::Order::kAuto ||
+      std::ranges::any_of(config.structures, [](const auto& s) { return !s.parent.empty(); });
+  check_effect(has_parents, config, "hdn.", "structures with a parent",
+               {"prior_weight", "fallback"});
 }
 
 /// What a data set calls its labels, for a forest of all of them: names where none are given, and
@@ -321,6 +350,32 @@ void check_keys(const pbt::TrainConfig& config) {
     config::require_default(config.ensemble, "ensemble.", "classifier pbt-ensemble");
   }
   check_dependent_keys(config);
+}
+
+hdn::Model start_network(hdn::HdnConfig& config, const pbt::TrainConfig& shared,
+                         const std::vector<DatasetLabel>& declared, uint64_t seed) {
+  complete(config, declared);
+  pbt::check_config(pbt::with_constants(shared), seed);
+  check_keys_of_network(config);
+  hdn::Model model;
+  const double mm = config.finest_spacing_mm;
+  model.space = {{mm, mm, mm}, image::Orientation::kWorld, shared.space.intensity};
+  model.padding = shared.space.padding;
+  model.halvings = config.halvings;
+  model.channels = pbt::channel_specs(shared.features);
+  model.prior_weight = config.prior_weight;
+  model.mean_of_first = config.aggregation == hdn::Aggregation::kMean ? 100 : 0;
+  std::map<std::string, int32_t> places;
+  for (const size_t i : hdn::check_config(config)) {
+    const hdn::StructureConfig& from = config.structures[i];
+    hdn::Structure structure;
+    structure.name = from.name;
+    structure.labels.assign(from.labels.begin(), from.labels.end());
+    structure.parent = from.parent.empty() ? -1 : places.at(from.parent);
+    places[from.name] = static_cast<int32_t>(model.structures.size());
+    model.structures.push_back(structure);
+  }
+  return model;
 }
 
 std::set<int> label_values(const TrainingCases& cases, const pbt::TrainConfig& config) {

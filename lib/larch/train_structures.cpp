@@ -34,12 +34,16 @@ std::string text_of(const char* pattern, double value) {
   return text;
 }
 
-/// A case of a network: the image in model space, and where it has them poses by structure, or the
-/// parts of its label map that hold the structures.
-struct PosedCase {
+/// A case with its image in model space.
+struct ReadCase {
   std::string name, group;
   Grid grid{};  ///< of the image as it is stored
   Volume<int16_t> voxels{};
+};
+
+/// A case of a network: where it has them poses by structure, or the parts of its label map that
+/// hold the structures.
+struct PosedCase : ReadCase {
   std::vector<std::optional<Pose>> poses{};
   std::vector<Volume<uint8_t>> masks{};  ///< empty: the structure does not occur
 
@@ -47,52 +51,18 @@ struct PosedCase {
 };
 
 /// A case of a boundary.
-struct SurfaceCase {
-  std::string name, group;
-  Grid grid;  ///< of the image as it is stored
-  Volume<int16_t> voxels{};
-  Volume<uint8_t> mask{};  ///< one component, without holes; empty: the structure does not occur
-  Pose pose{};             ///< world
+struct SurfaceCase : ReadCase {
+  Volume<uint8_t> mask{};       ///< one component, without holes
+  Pose pose{};                  ///< world
   Volume<float> distance_mm{};  ///< signed, from the surface of the mask
   std::string digest{};         ///< of voxels and mask
 };
 
-Volume<int16_t> in_model_space(const TrainingCase& c, const image::ModelSpace& space,
-                               const Context& context) {
-  return image::to_model_space(c.images.at(0), space, context, "'" + c.name + "'");
-}
-
-/// Every label of a data set is a structure where none is named.
-void complete(hdn::HdnConfig& config, const std::vector<DatasetLabel>& labels) {
-  for (const hdn::StructureConfig& structure : config.structures) pbt::check_name(structure.name);
-  if (!config.structures.empty()) return;
-  for (const DatasetLabel& label : labels) {
-    if (label.values == std::vector<int32_t>{0} || label.name == kBackgroundName ||
-        label.name == kIgnoreName) {
-      continue;
-    }
-    pbt::check_name(label.name);
-    config.structures.push_back({label.name, {label.values.begin(), label.values.end()}});
-  }
-}
-
-/// Throws UsageError for keys that another key leaves without effect.
-void check_keys_of_network(const hdn::HdnConfig& config) {
-  if (config.rotations != pose::RotationSet::kUniform) {
-    config::require_default(config, "hdn.", "--hdn.rotations uniform", {"rotation_count"});
-  }
-  if (config.rotations != pose::RotationSet::kBall) {
-    config::require_default(config, "hdn.", "--hdn.rotations ball", {"rotation_radius_deg"});
-  }
-  if (config.halvings == 0) {
-    config::require_default(config, "hdn.", "--hdn.halvings above 0", {"keep"});
-  }
-  const bool has_parents =
-      config.order == hdn::Order::kAuto ||
-      std::any_of(config.structures.begin(), config.structures.end(),
-                  [](const hdn::StructureConfig& s) { return !s.parent.empty(); });
-  if (has_parents) return;
-  config::require_default(config, "hdn.", "structures with a parent", {"prior_weight", "fallback"});
+ReadCase in_model_space(const std::string& id, const TrainingCase& c,
+                        const image::ModelSpace& space, const Context& context) {
+  const Volume<float>& image = c.images.at(0);
+  return {id, c.group, image.grid(),
+          image::to_model_space(image, space, context, "'" + c.name + "'")};
 }
 
 /// The truth of a case; adds its labels to `seen`.
@@ -140,8 +110,7 @@ void fit_structure(size_t s, const hdn::HdnConfig& config, std::vector<PosedCase
   if (masks.empty()) return;
   hdn::Structure& structure = model.structures[s];
   const hdn::StructureConfig& wanted =
-      *std::find_if(config.structures.begin(), config.structures.end(),
-                    [&](const auto& entry) { return entry.name == structure.name; });
+      *std::ranges::find(config.structures, structure.name, &hdn::StructureConfig::name);
   pose::PoseTruth truth = pose::fit_poses(masks, config.orientation, context);
   structure.mean_distance_mm = std::move(truth.mean_distance_mm);
   double residual = 0;
@@ -155,10 +124,8 @@ void fit_structure(size_t s, const hdn::HdnConfig& config, std::vector<PosedCase
                    "' touches the border of the image, so that its box may be too small");
     }
   }
-  char text[64];
-  std::snprintf(text, sizeof text, "%.2f mm", residual);
   context.info("'" + structure.name + "' in " + std::to_string(of.size()) +
-               " label maps: mean distance from the mean shape " + text);
+               " label maps: mean distance from the mean shape " + text_of("%.2f mm", residual));
   for (const pose::Symmetry& symmetry : truth.symmetries) {
     if (wanted.symmetric) structure.symmetries.push_back(symmetry.rotation);
   }
@@ -175,11 +142,8 @@ std::vector<hdn::TrainingCase> posed_cases(const TrainingCases& cases, const hdn
   std::vector<PosedCase> all;
   std::set<int> seen;
   for_each_case(cases, context, [&](size_t i, const TrainingCase& c) {
-    PosedCase& one = all.emplace_back(truth_of(c, model, seen));
-    one.voxels = in_model_space(c, model.space, context);
-    one.name = cases.ids[i];
-    one.group = c.group;
-    one.grid = c.images[0].grid();
+    ReadCase& one = all.emplace_back(truth_of(c, model, seen));
+    one = in_model_space(cases.ids[i], c, model.space, context);
   });
   for (size_t s = 0; s < model.structures.size(); ++s) {
     const std::vector<int32_t>& labels = model.structures[s].labels;
@@ -217,9 +181,9 @@ KnownStructure known_structure(boundary::BoundaryConfig& config, const hdn::Mode
     if (config.structure.empty()) config.structure = "structure";
     return known;
   }
-  const auto found = std::find_if(
-      network->structures.begin(), network->structures.end(),
-      [&](const auto& s) { return config.structure.empty() || s.name == config.structure; });
+  const auto found = std::ranges::find_if(network->structures, [&](const auto& s) {
+    return config.structure.empty() || s.name == config.structure;
+  });
   if (found == network->structures.end()) {
     std::string names;
     for (const auto& s : network->structures) names += (names.empty() ? "" : ", ") + s.name;
@@ -263,8 +227,7 @@ std::vector<SurfaceCase> surface_cases(const TrainingCases& cases, const boundar
   std::vector<SurfaceCase> all;
   std::set<int> seen;
   for_each_case(cases, context, [&](size_t i, const TrainingCase& c) {
-    SurfaceCase one{cases.ids[i], c.group, c.images.at(0).grid()};
-    one.voxels = in_model_space(c, model.space, context);
+    SurfaceCase one{in_model_space(cases.ids[i], c, model.space, context)};
     one.mask = mask_of(c, model, seen, context);
     if (one.mask.empty()) return;
     Sha256 sha;
@@ -288,7 +251,6 @@ void fit_cases(const KnownStructure& known, std::vector<SurfaceCase>& all, bound
   model.mean_distance_mm = known.mean_distance_mm;
   if (model.mean_distance_mm.empty()) {
     std::vector<Volume<uint8_t>> masks;
-    masks.reserve(all.size());
     for (const SurfaceCase& c : all) masks.push_back(c.mask);
     pose::PoseTruth truth = pose::fit_poses(masks, pose::OrientationKind::kFit, context);
     poses = std::move(truth.cases);
@@ -380,32 +342,6 @@ std::vector<boundary::TrainingCase> boundary_cases(std::vector<SurfaceCase> all,
 }
 
 }  // namespace
-
-hdn::Model start_network(hdn::HdnConfig& config, const pbt::TrainConfig& shared,
-                         const std::vector<DatasetLabel>& declared, uint64_t seed) {
-  complete(config, declared);
-  pbt::check_config(pbt::with_constants(shared), seed);
-  check_keys_of_network(config);
-  hdn::Model model;
-  const double mm = config.finest_spacing_mm;
-  model.space = {{mm, mm, mm}, image::Orientation::kWorld, shared.space.intensity};
-  model.padding = shared.space.padding;
-  model.halvings = config.halvings;
-  model.channels = pbt::channel_specs(shared.features);
-  model.prior_weight = config.prior_weight;
-  model.mean_of_first = config.aggregation == hdn::Aggregation::kMean ? 100 : 0;
-  std::map<std::string, int32_t> places;
-  for (const size_t i : hdn::check_config(config)) {
-    const hdn::StructureConfig& from = config.structures[i];
-    hdn::Structure structure;
-    structure.name = from.name;
-    structure.labels.assign(from.labels.begin(), from.labels.end());
-    structure.parent = from.parent.empty() ? -1 : places.at(from.parent);
-    places[from.name] = static_cast<int32_t>(model.structures.size());
-    model.structures.push_back(structure);
-  }
-  return model;
-}
 
 boundary::Model start_boundary(boundary::BoundaryConfig& config, const pbt::TrainConfig& shared,
                                const hdn::Model* network) {

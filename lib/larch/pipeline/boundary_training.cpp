@@ -22,14 +22,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A case of a training, without its image.
+/// What a list says of an image on a grid.
 TrainingCase read_case(const Case& c, const TrainingFiles& files, const Grid& grid,
                        const boundary::Model& start, std::set<int>& seen, const Context& context) {
   TrainingCase out{image_and_label(c), {}, read_labels(c.label, label_options(files.read, grid))};
   cases::require_same_grid(c.image, grid, c.label, out.labels.grid());
   out.left_out = left_out_labels(files, c, {out.labels.begin(), out.labels.end()}, start.labels,
                                  seen, context);
-  out.group = cell_of(c, kGroupColumn);
   return out;
 }
 
@@ -106,11 +105,8 @@ Outputs train_boundary(const TrainingFiles& files, boundary::BoundaryConfig conf
   const hdn::Model* known = network ? &*network : nullptr;
   const boundary::Model start = start_boundary(config, shared, known);
   std::set<int> seen;
-  const TrainingCases cases = training_cases(files, [&](const Case& c) {
-    auto image = read_volume<float>(c.image, cases::options_of_case(c, files.read));
-    TrainingCase out = read_case(c, files, image.grid(), start, seen, context);
-    out.images.push_back(std::move(image));
-    return out;
+  const TrainingCases cases = training_cases(files, {}, [&](const Case& c, const Grid& grid) {
+    return read_case(c, files, grid, start, seen, context);
   });
   const TrainResult result =
       larch::train_boundary(cases, config, shared, known, training_run(files, context), context);

@@ -24,10 +24,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A case of a training, without its image unless that is wanted.
+/// What a list says of an image on a grid.
 TrainingCase read_case(const Case& c, const TrainingFiles& files, const Grid& grid) {
   TrainingCase out{image_and_label(c), {}};
-  out.group = cell_of(c, kGroupColumn);
   const std::string poses = cell_of(c, kPosesColumn);
   if (poses.empty() && c.label.empty()) {
     throw InputError("it has neither a label map nor poses; add a column label or poses");
@@ -138,12 +137,8 @@ void warn_of_weakness(const hdn::TrainReport& report, const hdn::Model& model,
 
 Outputs train_hdn(const TrainingFiles& files, const hdn::HdnConfig& config,
                   const pbt::TrainConfig& shared, const Context& context) {
-  const TrainingCases cases = training_cases(files, [&](const Case& c) {
-    auto image = read_volume<float>(c.image, cases::options_of_case(c, files.read));
-    TrainingCase out = read_case(c, files, image.grid());
-    out.images.push_back(std::move(image));
-    return out;
-  });
+  const TrainingCases cases = training_cases(
+      files, {}, [&](const Case& c, const Grid& grid) { return read_case(c, files, grid); });
   const TrainResult result =
       train_network(cases, config, shared, training_run(files, context), context);
   const auto& model = std::get<hdn::Model>(*result.model);

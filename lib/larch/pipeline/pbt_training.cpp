@@ -42,15 +42,14 @@ TrainingCases voxel_cases(const TrainingFiles& files, const pbt::TrainConfig& co
                           const Context& context) {
   const std::vector<std::string>& components = config.space.components;
   const auto seen = std::make_shared<std::set<int>>();
-  TrainingCases cases = training_cases(files, [&, seen](const Case& c) {
-    TrainingCase read{c.image, read_components(c, components, files.read)};
-    read.labels = read_labels(c.label, label_options(files.read, read.images[0].grid()));
-    cases::require_same_grid(c.image, read.images[0].grid(), c.label, read.labels.grid());
+  const auto truth = [&, seen](const Case& c, const Grid& grid) {
+    TrainingCase read{c.image, {}, read_labels(c.label, label_options(files.read, grid))};
+    cases::require_same_grid(c.image, grid, c.label, read.labels.grid());
     read.left_out =
         left_out(files, c, {read.labels.begin(), read.labels.end()}, *seen, config.labels, context);
-    read.group = cell_of(c, kGroupColumn);
     return read;
-  });
+  };
+  TrainingCases cases = training_cases(files, components, truth);
   ReadOptions quiet = files.read;
   quiet.warn = nullptr;  // the reading of images and labels will say it
   cases.grid = [&files, &components, quiet](size_t i) {

@@ -11,6 +11,7 @@
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/models/container.h"
+#include "larch/pipeline/components.h"
 
 namespace larch::pipeline {
 
@@ -46,12 +47,19 @@ std::vector<int> left_out_labels(const TrainingFiles& files, const Case& c,
   return left_out;
 }
 
-TrainingCases training_cases(const TrainingFiles& files,
-                             std::function<TrainingCase(const Case&)> read) {
+TrainingCases training_cases(const TrainingFiles& files, std::vector<std::string> components,
+                             std::function<TrainingCase(const Case&, const Grid&)> truth) {
   TrainingCases cases;
   for (const Case& c : files.cases) cases.ids.push_back(c.id);
-  cases.read = [&files, read = std::move(read)](size_t i) {
-    return naming_case(files.cases[i], [&] { return read(files.cases[i]); });
+  cases.read = [&files, components = std::move(components), truth = std::move(truth)](size_t i) {
+    const Case& c = files.cases[i];
+    return naming_case(c, [&] {
+      std::vector<Volume<float>> images = read_components(c, components, files.read);
+      TrainingCase read = truth(c, images[0].grid());
+      read.images = std::move(images);
+      read.group = cell_of(c, kGroupColumn);
+      return read;
+    });
   };
   cases.declared = files.labels;
   return cases;

@@ -53,10 +53,10 @@ auto naming_case(const Case& c, const Read& read) {
 /// For dry runs: what `look` throws becomes a problem of the plan, whose text `prefix` begins.
 void note_failure(Plan& plan, const std::string& prefix, const std::function<void()>& look);
 
-/// The cases of a training, each as `read` gives it; errors name its files. `files` must outlive
-/// them.
-TrainingCases training_cases(const TrainingFiles& files,
-                             std::function<TrainingCase(const Case&)> read);
+/// The cases of a training: images of these components (read_components), each with what `truth`
+/// says of it on its grid. Errors name files. `files` must outlive them.
+TrainingCases training_cases(const TrainingFiles& files, std::vector<std::string> components,
+                             std::function<TrainingCase(const Case&, const Grid&)> truth);
 
 /// How a training is kept. Where the checkpoint that --resume asks for is not there it begins anew,
 /// with a warning: jobs that are started again and again give --resume from their first run on, but
