@@ -65,15 +65,16 @@ bool is_over(const ListedCases& list, const CheckedRun& run, size_t i) {
   return true;
 }
 
-Plan plan_list(const detail::AnyCaseProgram& program, const CheckedRun& run, const Context& whole) {
-  const ListedCases list(program, run, whole);
+Plan plan_list(const detail::AnyCaseProgram& program, const CheckedRun& run,
+               const Context& context) {
+  const ListedCases list(program, run, context);
   Plan plan;
   bool lack_memory = true;
   for (size_t i = 0; i < list.cases.size(); ++i) {
-    whole.throw_if_stopped("stopped after " + std::to_string(i) + " of " +
-                           std::to_string(list.cases.size()) + " cases were looked at");
+    context.throw_if_stopped("stopped after " + std::to_string(i) + " of " +
+                             std::to_string(list.cases.size()) + " cases were looked at");
     try {
-      if (!is_over(list, run, i)) add_case(program, list.job(i, whole), plan);
+      if (!is_over(list, run, i)) add_case(program, list.job(i, context), plan);
     } catch (const DeviceError&) {
       throw;
     } catch (...) {
@@ -105,11 +106,11 @@ Outputs detail::run_cases(const AnyCaseProgram& program, const CheckedRun& run, 
     run.digests.know(path, sha256);
   };
   if (images.is_list()) {
-    const ListedCases list(program, run, whole);
+    const ListedCases list(program, run, context);
     program.prepare(context, digest);
     return run_listed_cases(list, program, run, context);
   }
-  const OneCase one(program, run, whole);
+  const OneCase one(program, run, context);
   program.prepare(context, digest);
   return process(program, one.job);
 }
@@ -117,9 +118,9 @@ Outputs detail::run_cases(const AnyCaseProgram& program, const CheckedRun& run, 
 Plan detail::plan_cases(const AnyCaseProgram& program, const CheckedRun& run,
                         const Context& context) {
   program.prepare(context, {});
-  if (program.images.is_list()) return plan_list(program, run, whole);
+  if (program.images.is_list()) return plan_list(program, run, context);
   Plan plan;
-  add_case(program, OneCase(program, run, whole).job, plan);
+  add_case(program, OneCase(program, run, context).job, plan);
   return plan;
 }
 
