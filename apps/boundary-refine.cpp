@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/models/model_file.h"
 #include "larch/pipeline/boundary_refinement.h"
 
 namespace {
@@ -23,7 +22,7 @@ struct Options {
             "start: a label map on any grid, to which the mean shape is fitted"},
       Field{"mesh", mesh, "start: a mesh that this program has written"});
   }
-  pipeline::BoundaryStart start() const { return {poses, start_labels, mesh}; }
+  pipeline::StartFiles start() const { return {poses, start_labels, mesh}; }
 };
 
 void check(const Options& o, const GivenFlags&) {
@@ -76,23 +75,19 @@ int main(int argc, char** argv) {
       "Cootes, Taylor, Cooper, Graham, Active shape models: their training and application, CVIU "
       "61(1), 1995"};
   info.uses_seed = false;
-  cases::CaseProgram<Options, boundary::ResidentModel> program;
+  cases::CaseProgram<Options, Model> program;
   program.prepare = [](const Options& o, const Context& context, const DigestSink& digest) {
-    return boundary::make_resident(models::read_model<boundary::Model>(o.model, digest),
-                                   context.device);
+    return open_model(o.model, ModelKind::kBoundary, context.device, {}, digest);
   };
   program.check = check;
-  program.process = [](const cases::CaseJob& c, const Options& o,
-                       const boundary::ResidentModel& resident) {
-    return pipeline::refine_boundary(c, resident, o.start());
+  program.process = [](const cases::CaseJob& c, const Options& o, const Model& model) {
+    return pipeline::refine_case(c, model, o.start());
   };
-  program.look = [](const cases::CaseJob& c, const Options& o,
-                    const boundary::ResidentModel& resident) {
-    return pipeline::look_at_boundary(c, resident, o.start());
+  program.look = [](const cases::CaseJob& c, const Options& o, const Model& model) {
+    return pipeline::look_at_boundary(c, model, o.start());
   };
-  program.read_more = [](const cases::CaseJob& c, const Options& o,
-                         const boundary::ResidentModel& resident) {
-    pipeline::check_start(c, resident.model, o.start());
+  program.read_more = [](const cases::CaseJob& c, const Options& o, const Model& model) {
+    pipeline::check_start(c, model, o.start());
   };
   program.images = [](const Options& o) {
     std::vector<std::pair<std::string, std::string>> images;

@@ -10,7 +10,7 @@ struct Options {
   InputFile model;
   cases::Images images{.products = pipeline::kPoseProducts};
   bool strict = false;
-  pipeline::PoseDetectConfig config;
+  NetworkConfig config;
 
   template <class F>
   void fields(F&& f) {
@@ -59,15 +59,14 @@ int main(int argc, char** argv) {
       "Birkbeck, Sofka, Zhou, Fast boosting trees for classification, pose detection, and boundary "
       "detection on a GPU, CVPR workshops 2011"};
   info.uses_seed = false;
-  cases::CaseProgram<Options, hdn::ResidentModel> program;
+  cases::CaseProgram<Options, Model> program;
   program.prepare = [](const Options& o, const Context& context, const DigestSink& digest) {
-    return pipeline::load_network(o.model, o.config, context.device, digest);
+    return open_model(o.model, ModelKind::kNetwork, context.device, o.config, digest);
   };
-  program.process = [](const cases::CaseJob& c, const Options& o,
-                       const hdn::ResidentModel& network) {
+  program.process = [](const cases::CaseJob& c, const Options& o, const Model& network) {
     return pipeline::detect_poses(c, network, o.strict);
   };
-  program.look = [](const cases::CaseJob& c, const Options&, const hdn::ResidentModel& network) {
+  program.look = [](const cases::CaseJob& c, const Options&, const Model& network) {
     return pipeline::look_at_poses(c, network);
   };
   program.figures = {"structures", "found", "uncertain"};

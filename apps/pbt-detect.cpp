@@ -14,7 +14,7 @@ struct Options {
                            "memory of the images in work and of the evaluation, such as "
                            "4G or 500M (default: most of what is free)"};
   InputImage roi;
-  pipeline::DetectConfig config;
+  DetectConfig config;
 
   template <class F>
   void fields(F&& f) {
@@ -22,7 +22,7 @@ struct Options {
     images.fields(f);
     f(Field{"roi", roi, "mask on the grid of the input: only there the tree is evaluated"});
   }
-  pipeline::DetectionRequest request() const { return {config, roi, images.memory.count}; }
+  pipeline::DetectionFiles request() const { return {config, roi, images.memory.count}; }
 };
 
 void check(const Options& options, const GivenFlags&) {
@@ -63,18 +63,18 @@ int main(int argc, char** argv) {
       "Birkbeck, Sofka, Zhou, Fast boosting trees for classification, pose detection, and boundary "
       "detection on a GPU, CVPR workshops 2011"};
   info.uses_seed = false;
-  cases::CaseProgram<Options, models::VoxelModel> program;
+  cases::CaseProgram<Options, Model> program;
   program.check = check;
-  program.prepare = [](const Options& o, const Context&, const DigestSink& digest) {
-    models::VoxelModel model = models::read_voxel_model(o.model, digest);
+  program.prepare = [](const Options& o, const Context& context, const DigestSink& digest) {
+    Model model = open_model(o.model, ModelKind::kVoxels, context.device, {}, digest);
     const bool is_list = o.images.is_list();
     pipeline::check_for(model, is_list ? o.images.files_of("id") : o.images.files(), o.config);
     return model;
   };
-  program.process = [](const cases::CaseJob& c, const Options& o, const models::VoxelModel& model) {
+  program.process = [](const cases::CaseJob& c, const Options& o, const Model& model) {
     return pipeline::detect_case(c, o.request(), model);
   };
-  program.look = [](const cases::CaseJob& c, const Options& o, const models::VoxelModel& model) {
+  program.look = [](const cases::CaseJob& c, const Options& o, const Model& model) {
     return pipeline::look_at_detection(c, o.request(), model);
   };
   program.images = [](const Options& o) {

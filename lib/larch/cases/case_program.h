@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -62,7 +63,8 @@ CaseLook look_at_image(const CaseJob& job);
 /// For programs that prepare nothing.
 struct Nothing {};
 
-/// A program; Options has the member `cases::Images images`. All but `process` may be left out.
+/// A program; Options has the member `cases::Images images`. All but `process` may be left out, and
+/// `prepare` where nothing is prepared.
 template <class Options, class Prepared = Nothing>
 struct CaseProgram {
   /// Made once for all cases: the model, on its device. The sink takes the digest of a file that is
@@ -131,7 +133,11 @@ int run_case_app(const AppInfo& info, int argc, char** argv,
   detail::AnyCaseProgram any{images, cases.columns, cases.figures, cases.rejection,
                              cases.bytes_per_voxel};
   any.prepare = [&](const Context& context, const DigestSink& digest) {
-    prepared.emplace(cases.prepare ? cases.prepare(options, context, digest) : Prepared{});
+    if constexpr (std::is_same_v<Prepared, Nothing>) {
+      prepared.emplace();
+    } else {
+      prepared.emplace(cases.prepare(options, context, digest));
+    }
   };
   any.process = [&](const CaseJob& job) { return cases.process(job, options, *prepared); };
   any.look = [&](const CaseJob& job) { return cases.look(job, options, *prepared); };

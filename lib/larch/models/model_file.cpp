@@ -199,9 +199,9 @@ VoxelModel read_voxel_model(const std::string& path, const DigestSink& digest) {
   });
 }
 
-AnyModel read_any_model(const std::string& path) {
+AnyModel read_any_model(const std::string& path, const DigestSink& digest) {
   return naming_file("model", path, [&]() -> AnyModel {
-    const Container container = read_container(path);
+    const Container container = read_container(path, digest);
     if (container.kind == "pbt") return tested_model<pbt::Model>(container);
     if (container.kind == "forest") return tested_model<forest::Model>(container);
     if (container.kind == kNetworkKind.name) return tested_model<hdn::Model>(container);

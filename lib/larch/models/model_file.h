@@ -47,7 +47,7 @@ VoxelModel read_voxel_model(const std::string& path, const DigestSink& digest = 
 struct AnyModel : std::variant<pbt::Model, forest::Model, hdn::Model, boundary::Model> {
   using variant::variant;
 };
-AnyModel read_any_model(const std::string& path);
+AnyModel read_any_model(const std::string& path, const DigestSink& digest = {});
 
 /// A model as JSON text without loss: integers, and doubles as hexadecimal floating-point strings.
 std::string export_json(const AnyModel& model);

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "larch/boundary/refine.h"
 #include "larch/cases/case_program.h"
+#include "larch/models.h"
 
 namespace larch::pipeline {
 
@@ -23,7 +23,7 @@ inline constexpr const char* kPosesStart = "poses";
 inline constexpr const char* kMeshStart = "mesh";
 
 /// The files of a start; one of them is given.
-struct BoundaryStart {
+struct StartFiles {
   std::string poses, labels, mesh;
 };
 
@@ -31,15 +31,14 @@ struct BoundaryStart {
 /// mesh: the files that are wanted, with figures. Where the model is less sure than of what counts
 /// as found, starts near the given one are tried. Rejected if the structure is not found.
 /// Throws InputError, MemoryError.
-Outputs refine_boundary(const cases::CaseJob& c, const boundary::ResidentModel& resident,
-                        const BoundaryStart& start);
+Outputs refine_case(const cases::CaseJob& c, const Model& model, const StartFiles& start);
 
 /// Reads the start of a case, and throws what the refinement would throw because of it; the image
 /// is looked at by its header.
-void check_start(const cases::CaseJob& c, const boundary::Model& model, const BoundaryStart& start);
+void check_start(const cases::CaseJob& c, const Model& model, const StartFiles& start);
 
 /// Looks at the header of the image, and says what memory the refinement takes.
-cases::CaseLook look_at_boundary(const cases::CaseJob& c, const boundary::ResidentModel& resident,
-                                 const BoundaryStart& start);
+cases::CaseLook look_at_boundary(const cases::CaseJob& c, const Model& model,
+                                 const StartFiles& start);
 
 }  // namespace larch::pipeline

@@ -1,0 +1,225 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/boundary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "larch/boundary/slide.h"
+#include "larch/core/error.h"
+#include "larch/features/steerable/steerable_math.h"
+#include "larch/image/preprocess.h"
+#include "larch/mesh/measures.h"
+#include "larch/mesh/sphere_template.h"
+#include "larch/models/opened.h"
+#include "larch/pose/truth.h"
+
+namespace larch {
+namespace {
+
+constexpr double kMaximumLost = 0.5;  ///< vertices without a boundary, where no confidence is known
+
+const boundary::ResidentModel& boundary_of(const Model& model) {
+  return opened_as<boundary::ResidentModel>(model, "one of a boundary");
+}
+
+Pose pose_of_labels(const BoundaryStart& start, const boundary::Model& model) {
+  const Volume<uint8_t> mask = pose::structure_mask(start.labels, model.labels);
+  if (!mask.empty()) return pose::fit_pose(mask, model.mean_distance_mm).pose;
+  // A program that finds one structure gives it a label of its own.
+  const Volume<uint8_t> any = pose::structure_mask(start.labels, {});
+  if (any.empty()) throw InputError(start.name + " is empty: it has no voxel to start from");
+  return pose::fit_pose(any, model.mean_distance_mm).pose;
+}
+
+/// Throws InputError unless a refinement can start from a mesh.
+void check_mesh(const BoundaryStart& start) {
+  if (mesh::template_level_of(start.mesh) < 0) {
+    throw InputError(start.name + " has " + std::to_string(start.mesh.vertices_mm.size()) +
+                     " vertices and is no mesh of a refinement, whose vertices correspond; for "
+                     "another segmentation give its label map");
+  }
+  if (mesh::signed_volume_mm3(start.mesh) <= 0) {
+    throw InputError(start.name + " is turned inside out");
+  }
+}
+
+Vec3d grid_mm_of_world(const Grid& grid, const Vec3d& world_mm) {
+  const Vec3d index = index_from_world(grid, world_mm);
+  return {index.x * grid.spacing_mm.x, index.y * grid.spacing_mm.y, index.z * grid.spacing_mm.z};
+}
+Mesh world_mesh(const Grid& grid, const std::vector<Vec3d>& vertices_mm) {
+  Mesh mesh;
+  for (const Vec3d& at : vertices_mm)
+    mesh.vertices_mm.push_back(grid.origin_mm + grid.direction * at);
+  for (const mesh::TemplateLevel& level : mesh::sphere_template().levels) {
+    if (level.rings.size() == vertices_mm.size()) mesh.triangles = level.triangles;
+  }
+  mesh.frame = grid.frame;
+  return mesh;
+}
+
+/// Throws InputError if the whole start lies outside of the image; says so if a part does.
+std::string check_inside(const Mesh& start, const Grid& grid) {
+  size_t outside = 0;
+  for (const Vec3d& at : start.vertices_mm) {
+    const Vec3d index = index_from_world(grid, at);
+    bool is_inside = true;
+    for (int axis = 0; axis < 3; ++axis) {
+      is_inside = is_inside && index[axis] >= -0.5 && index[axis] <= grid.size[axis] - 0.5;
+    }
+    outside += is_inside ? 0 : 1;
+  }
+  if (outside == start.vertices_mm.size()) {
+    throw InputError("the start lies outside of the image; is it of another image or frame?");
+  }
+  if (outside == 0) return {};
+  return "a part of the start lies outside of the image (" + std::to_string(outside) + " of " +
+         std::to_string(start.vertices_mm.size()) +
+         " vertices), where there is no boundary to find";
+}
+
+/// The start in mm along the axes of the grid in model space; `mesh`: as it lies in the world.
+boundary::Start make_start(const BoundaryStart& given, const boundary::Model& model,
+                           const Grid& space, Mesh& mesh) {
+  boundary::Start start;
+  if (!given.pose && given.labels.empty()) {
+    check_mesh(given);
+    for (const Vec3d& at : given.mesh.vertices_mm) {
+      start.vertices_mm.push_back(grid_mm_of_world(space, at));
+    }
+    mesh = world_mesh(space, start.vertices_mm);
+    start.vertices_mm.resize(static_cast<size_t>(mesh::kTemplateVertices[0]));
+    return start;
+  }
+  start.pose = hdn::grid_from_world(space, given.pose ? *given.pose : pose_of_labels(given, model));
+  mesh = world_mesh(space, boundary::placed_mean(model, start.pose));
+  return start;
+}
+
+/// How far each vertex has moved, outwards positive, from where the start has it.
+std::vector<float> displacements(const Mesh& start, const Mesh& result) {
+  std::vector<float> moved(result.vertices_mm.size(), 0);
+  const mesh::SphereTemplate& sphere = mesh::sphere_template();
+  for (const mesh::TemplateLevel& level : sphere.levels) {
+    if (level.rings.size() != std::min(start.vertices_mm.size(), result.vertices_mm.size()))
+      continue;
+    for (size_t v = 0; v < level.rings.size(); ++v) {
+      const Vec3d normal =
+          mesh::vertex_normal(level.rings[v], start.vertices_mm.data(), static_cast<int>(v));
+      moved[v] = static_cast<float>(dot(result.vertices_mm[v] - start.vertices_mm[v], normal));
+    }
+  }
+  return moved;
+}
+
+/// Starts near the given one: a quarter of the size to either side along each axis of the shape.
+std::vector<boundary::Start> starts_near(const boundary::Start& given,
+                                         const boundary::Model& model) {
+  Pose pose = given.pose;
+  if (!given.vertices_mm.empty()) {
+    shape::ShapeFit fit;
+    const shape::Similarity at =
+        shape::fit_similarity(OneThread{}, static_cast<int>(given.vertices_mm.size()),
+                              model.shape.mean_mm.data(), given.vertices_mm.data(), fit);
+    pose = {at.centre, at.rotation, model.shape.edges_mm * at.scale};
+  }
+  std::vector<boundary::Start> starts;
+  for (int k = 0; k < 6; ++k) {
+    Vec3d shift{};
+    shift[k / 2] = (k % 2 == 0 ? 0.25 : -0.25) * pose.edges_mm[k / 2];
+    Pose moved = pose;
+    moved.centre_mm += rotate(pose.rotation, shift);
+    starts.push_back({moved, {}});
+  }
+  return starts;
+}
+
+/// The result of the start, or, where the model is not sure of it, the surest of those of starts
+/// near it that count as found.
+boundary::Refined refine_surely(const boundary::ResidentModel& resident,
+                                const std::vector<image::LevelImage>& images,
+                                const boundary::Start& start, double& confidence,
+                                const Context& context) {
+  const boundary::Model& model = resident.model;
+  const auto run = [&](const boundary::Start& from) {
+    return boundary::refine(resident, images, from, 0, model.levels() - 1, context);
+  };
+  boundary::Refined best = run(start);
+  if (!model.confidence.is_known()) return best;
+  confidence = model.confidence(boundary::measures_of(model, best));
+  double wanted = model.confidence.calibration.found;
+  if (confidence >= wanted) return best;
+  for (const boundary::Start& near : starts_near(start, model)) {
+    boundary::Refined other = run(near);
+    const double sure = model.confidence(boundary::measures_of(model, other));
+    if (sure < wanted) continue;
+    confidence = wanted = sure;
+    best = std::move(other);
+  }
+  return best;
+}
+
+/// Finds what is said of the result from what was measured of it.
+void add_figures(const boundary::Model& model, RefinedBoundary& out) {
+  const auto count = static_cast<double>(out.probability.size());
+  double lost = 0, moved = 0;
+  for (const float p : out.probability) lost += p < boundary::kFound ? 1 : 0;
+  for (const float mm : out.displacement_mm) moved += std::abs(static_cast<double>(mm));
+  out.without_boundary = lost / count;
+  out.displacement_voxels = moved / count / model.space.spacing_mm.x;
+  const int level = std::max(mesh::template_level_of(out.mesh), 0);
+  out.flipped_triangles = mesh::flipped_triangles(level, out.mesh.vertices_mm);
+  const learning::Calibration& rule = model.confidence.calibration;
+  if (out.confidence < 0) {
+    out.status = out.without_boundary > kMaximumLost ? "not found" : "found";
+  } else {
+    out.status = out.confidence < rule.least   ? "not found"
+                 : out.confidence < rule.found ? "uncertain"
+                                               : "found";
+  }
+}
+
+}  // namespace
+
+RefinedBoundary refine_boundary(const Model& opened, const Volume<float>& image,
+                                const BoundaryStart& given, const Context& context,
+                                const std::string& name) {
+  const boundary::ResidentModel& resident = boundary_of(opened);
+  const boundary::Model& model = resident.model;
+  RefinedBoundary out;
+  Volume<int16_t> voxels;
+  boundary::Start start;
+  {
+    const Step step(out.seconds, "model space", 0, context);
+    voxels = image::to_model_space(image, model.space, context, name);
+    start = make_start(given, model, voxels.grid(), out.start);
+    out.remark = check_inside(out.start, image.grid());
+  }
+  {
+    const Turn turn = context.turn();
+    const Step step(out.seconds, "refinement", 0.3, turn.context());
+    const auto images = boundary::make_images(
+        resident, voxels, image::extent_of(image.grid(), voxels.grid()), turn.context());
+    boundary::Refined refined =
+        refine_surely(resident, images, start, out.confidence, turn.context());
+    boundary::slide(model, refined);
+    out.mesh = world_mesh(voxels.grid(), refined.vertices_mm);
+    out.probability = std::move(refined.probability);
+  }
+  out.displacement_mm = displacements(out.start, out.mesh);
+  add_figures(model, out);
+  return out;
+}
+
+Mesh place_start(const Model& opened, const BoundaryStart& given, const Grid& grid,
+                 std::string& remark) {
+  const boundary::Model& model = boundary_of(opened).model;
+  Mesh start;
+  make_start(given, model, image::model_grid(grid, model.space), start);
+  remark = check_inside(start, grid);
+  return start;
+}
+
+}  // namespace larch

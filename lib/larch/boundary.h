@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "larch/core/context.h"
+#include "larch/core/step.h"
+#include "larch/data/mesh.h"
+#include "larch/data/pose.h"
+#include "larch/data/volume.h"
+#include "larch/models.h"
+
+// Meshes that are drawn to the learned boundary of a structure.
+namespace larch {
+
+/// The place where a refinement starts; one of the three is given. All are in LPS mm.
+struct BoundaryStart {
+  std::optional<Pose> pose{};      ///< of the structure, as find_poses gives it
+  LabelVolume labels{};            ///< on any grid; the mean shape is fitted to it
+  Mesh mesh{};                     ///< of an earlier refinement by a model of this structure
+  std::string name = "the start";  ///< for messages
+};
+
+/// A refined mesh. Vertex i is the same place of the structure in all meshes of a model.
+struct RefinedBoundary {
+  Mesh start{}, mesh{};                  ///< LPS mm
+  std::vector<float> probability{};      ///< by vertex: of the boundary where it went last
+  std::vector<float> displacement_mm{};  ///< by vertex: from the start, outwards positive
+  std::string status{};                  ///< "found", "uncertain", "not found"
+  double confidence = -1;                ///< that the structure is there; below 0: not known
+  double without_boundary = 0;           ///< share of the vertices that find no boundary
+  int flipped_triangles = 0;
+  double displacement_voxels = 0;  ///< their mean, in voxels of the model
+  std::string remark{};            ///< about the start; empty: there is nothing to say
+  StepSeconds seconds{};
+};
+
+/// Draws the mean shape of a model, or a mesh, to the boundary of the structure in an image
+/// (Birkbeck, Sofka, Zhou 2011, section 4.3; Cootes et al. 1995). Where the model is less sure than
+/// of what counts as found, it tries starts near the given one. The result does not depend on the
+/// device or the number of threads. `name`: of the image, for messages. Throws UsageError for a
+/// model of another kind, InputError for a start that lies outside of the image, is empty or is a
+/// mesh of another kind, MemoryError, and Stopped.
+RefinedBoundary refine_boundary(const Model& model, const Volume<float>& image,
+                                const BoundaryStart& start, const Context& context,
+                                const std::string& name = "the image");
+
+/// The mesh at which a refinement on a grid starts; says in `remark` if a part of it lies outside.
+/// Throws as refine_boundary does because of a start.
+Mesh place_start(const Model& model, const BoundaryStart& start, const Grid& grid,
+                 std::string& remark);
+
+}  // namespace larch

@@ -1,0 +1,303 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/detect.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "larch/config/config.h"
+#include "larch/core/error.h"
+#include "larch/filters/components.h"
+#include "larch/forest/evaluate.h"
+#include "larch/image/preprocess.h"
+#include "larch/mesh/marching_cubes.h"
+#include "larch/models/opened.h"
+#include "larch/pbt/evaluate/evaluate.h"
+#include "larch/pbt/evaluate/slabs.h"
+
+namespace larch {
+namespace {
+
+/// The threshold of the settings, or else of the model.
+double threshold_of(const StructureConfig& config, const Model& model) {
+  if (config.threshold) return *config.threshold;
+  return image_model(model).info.measured("threshold").value_or(0.5);
+}
+
+Volume<float> resampled(const Volume<float>& map, const Grid& grid, const Context& context) {
+  return image::resample(map, grid, context);
+}
+LabelVolume resampled(const LabelVolume& map, const Grid& grid, const Context& context) {
+  return image::resample_labels(map, grid, context);
+}
+/// `outside`: the value outside of a region, which may be empty.
+template <class T>
+void bring_to(const Grid& grid, Volume<T>& map, const Volume<uint8_t>& region, T outside,
+              const Context& context) {
+  if (!describe_difference(map.grid(), grid, 1e-6).empty()) map = resampled(map, grid, context);
+  map.set_geometry(grid);  // a single slice agrees whatever the spacing across it is
+  for (int64_t i = 0; i < region.voxels(); ++i) {
+    if (region[i] == 0) map[i] = outside;
+  }
+}
+
+/// What is shown of an image: the mean of its components.
+Volume<float> shown(std::vector<Volume<float>> components) {
+  Volume<float> image = std::move(components[0]);
+  for (size_t k = 1; k < components.size(); ++k) {
+    for (int64_t i = 0; i < image.voxels(); ++i) image[i] += components[k][i];
+  }
+  for (float& value : image) value /= static_cast<float>(components.size());
+  return image;
+}
+
+/// The region of interest in model space: voxels whose nearest input voxel is set.
+Volume<uint8_t> roi_in_model_space(const Volume<uint8_t>& roi, const Grid& grid,
+                                   const Context& context) {
+  const auto labels = mapped<int32_t>(roi, [](uint8_t value) { return value; });
+  return mapped<uint8_t>(image::resample_labels(labels, grid, context),
+                         [](int32_t value) { return value != 0; });
+}
+
+/// A region of interest in model space and on the image's grid; empty: everywhere.
+struct Region {
+  Volume<uint8_t> in_model_space{};
+  const Volume<uint8_t>& in_image;
+};
+
+/// Tells whether structures are to be told from what is around them by their probability.
+bool needs_probability(const Model& model, const DetectRequest& request) {
+  return model.has_background() && (request.labels || request.probability);
+}
+
+/// The maps of a forest that a request needs.
+forest::Wanted wanted_of(const Model& model, const DetectRequest& request) {
+  forest::Wanted wanted;
+  wanted.labels = request.labels && !model.has_background();
+  wanted.distribution = request.distribution || needs_probability(model, request);
+  wanted.leaves = request.leaves;
+  const int trees = request.config.leaf_trees;
+  if (trees > 0) wanted.leaf_trees = static_cast<uint32_t>(trees);
+  return wanted;
+}
+
+/// The maps of an evaluation, of a forest or of boosting trees.
+struct Maps : forest::Maps {
+  Volume<float> probability;  ///< of the structures together
+};
+
+/// Evaluates components in model space and brings the maps to `grid`. Throws MemoryError.
+Maps evaluate_voxels(const Model& model, const std::vector<Volume<int16_t>>& components,
+                     const DetectRequest& request, const Region& where, const Grid& grid,
+                     const Context& context) {
+  const Volume<uint8_t>& roi = where.in_model_space;
+  const Volume<uint8_t>* region = roi.empty() ? nullptr : &roi;
+  Maps maps;
+  const forest::Model* forest = forest_of(model);
+  if (forest == nullptr) {
+    maps.probability =
+        pbt::evaluate_volume<float>(std::get<pbt::Model>(model.opened().any), components,
+                                    request.config.evaluate, request.memory_bytes, context, region);
+  } else {
+    static_cast<forest::Maps&>(maps) = forest::evaluate_volume(
+        *forest, components, wanted_of(model, request), request.memory_bytes, context, region);
+  }
+  if (forest != nullptr && needs_probability(model, request)) {
+    const auto around = static_cast<size_t>(forest->background);
+    maps.probability = mapped<float>(maps.distribution[around], [](float p) { return 1 - p; });
+    for (int64_t i = 0; i < roi.voxels(); ++i) {
+      if (roi[i] == 0) maps.probability[i] = 0;
+    }
+  }
+  const Volume<uint8_t>& inside = where.in_image;
+  if (!maps.probability.empty()) bring_to(grid, maps.probability, inside, 0.0F, context);
+  for (Volume<float>& map : maps.distribution) bring_to(grid, map, inside, 0.0F, context);
+  for (LabelVolume& map : maps.leaves) bring_to(grid, map, inside, -1, context);
+  for (LabelVolume& map : maps.labels) bring_to(grid, map, inside, 0, context);
+  return maps;
+}
+
+/// The labels of structures: inside of them the likelier class wins, the first of equal ones.
+LabelVolume classes_inside(const Volume<uint8_t>& mask, const Model& model, const Maps& maps) {
+  const forest::Model* forest = forest_of(model);
+  if (forest == nullptr) {
+    const int32_t value = image_model(model).info.class_value;
+    return mapped<int32_t>(mask, [&](uint8_t m) { return m != 0 ? value : 0; });
+  }
+  const auto around = static_cast<size_t>(forest->background);
+  LabelVolume labels(mask.grid(), forest->class_table[around].value);
+  for (int64_t i = 0; i < mask.voxels(); ++i) {
+    if (mask[i] == 0) continue;
+    labels[i] = forest->class_table[likeliest_structure(*forest, maps.distribution, i)].value;
+  }
+  return labels;
+}
+
+/// Moves the threshold to 1/2 on the logit scale, so that the energy of the graph cut, which knows
+/// only 1/2, respects it.
+Volume<float> centred(const Volume<float>& probability, double threshold) {
+  return mapped<float>(probability, [=](float p) {
+    const double on = p * (1 - threshold), off = (1 - p) * threshold;
+    return on / (on + off);
+  });
+}
+
+/// `image` is empty unless the weights of the graph need it.
+Volume<uint8_t> segment(const Volume<float>& probability, const Volume<float>& image,
+                        const StructureConfig& config, double threshold, const Context& context) {
+  Volume<float> moved;
+  if (threshold != 0.5) moved = centred(probability, threshold);
+  const Volume<float>& p = threshold == 0.5 ? probability : moved;
+  if (!config.regularise) return mapped<uint8_t>(p, [](float value) { return value > 0.5F; });
+  return regularise::graph_cut(p, image.empty() ? nullptr : &image, config.graph_cut, context);
+}
+
+/// The smoothed surface. Throws MemoryError, before it is made, if it takes more than is free.
+Mesh surface_of(Volume<uint8_t> mask, const mesh::SmoothConfig& config, const Context& context) {
+  const mesh::SurfaceSize size = mesh::surface_size(mask, context);
+  mesh::require_memory(size,
+                       std::max(mesh::marching_cubes_bytes(size, mask.size(), context.threads),
+                                mesh::smooth_bytes(size, config)));
+  Mesh surface = mesh::marching_cubes(mask, context);
+  mask = {};
+  return mesh::smooth(std::move(surface), config, context);
+}
+
+/// One image on its way.
+struct Job {
+  const Model& model;
+  const DetectRequest& request;
+  Grid grid{};            ///< of the image
+  Volume<float> shown{};  ///< empty unless a later step needs it
+  Maps maps{};
+  LabelTable classes{};
+};
+
+/// Resamples and quantises the image as the model wants it; in its turn it integrates channels and
+/// evaluates the trees.
+void evaluate(Job& job, std::vector<Volume<float>> components, const Context& context,
+              StepSeconds& seconds) {
+  const DetectRequest& request = job.request;
+  const image::ModelSpace& space = image_model(job.model).space;
+  std::vector<Volume<int16_t>> voxels;
+  Region region{{}, request.region};
+  {
+    const Step step(seconds, "model space", 0, context);
+    for (const Volume<float>& image : components) {
+      voxels.push_back(image::to_model_space(image, space, context, request.name));
+    }
+    if (!request.region.empty()) {
+      region.in_model_space = roi_in_model_space(request.region, voxels[0].grid(), context);
+    }
+    const bool has_contrast =
+        request.config.structure.graph_cut.weights == regularise::EdgeCost::kContrast;
+    if (request.shown || (request.cuts_graph() && has_contrast)) {
+      job.shown = shown(std::move(components));
+    }
+    components.clear();
+  }
+  const Turn turn = context.turn();
+  const Step step(seconds, "evaluation", 0.2, turn.context());
+  job.maps = evaluate_voxels(job.model, voxels, request, region, job.grid, turn.context());
+}
+
+/// Goes from the probability to the labels and their surfaces.
+void find_structure(Job& job, Detection& found, const Context& context) {
+  const DetectRequest& request = job.request;
+  const StructureConfig& config = request.config.structure;
+  auto step = std::make_unique<Step>(found.seconds, "structure", 0.6, context);
+  if (!job.maps.labels.empty()) {  // every voxel is of a class
+    found.labels = std::move(job.maps.labels[0]);
+    found.voxels = job.grid.voxels() - std::count(request.region.begin(), request.region.end(), 0);
+  }
+  const Volume<float>& probability = job.maps.probability;
+  if (probability.empty()) return;
+  const double threshold = threshold_of(config, job.model);
+  found.threshold = threshold;
+  if (!request.labels) {
+    found.voxels = std::count_if(probability.begin(), probability.end(),
+                                 [t = static_cast<float>(threshold)](float p) { return p > t; });
+    return;
+  }
+  Volume<uint8_t> mask = segment(probability, job.shown, config, threshold, context);
+  if (config.keep_components > 0) {
+    const bool many = job.classes.size() > 1;
+    const LabelVolume classes = many ? classes_inside(mask, job.model, job.maps) : LabelVolume{};
+    mask = filters::keep_largest_component(mask, config.keep_components, context.threads,
+                                           many ? &classes : nullptr);
+  }
+  if (config.fill_holes) mask = filters::fill_holes(mask, context.threads);
+  found.voxels = std::count_if(mask.begin(), mask.end(), [](uint8_t m) { return m != 0; });
+  found.labels = classes_inside(mask, job.model, job.maps);
+  if (!request.surfaces) return;
+  step.reset();
+  const Step surfaces(found.seconds, "surface", 0.9, context);
+  found.surfaces.push_back(surface_of(std::move(mask), request.config.smooth, context));
+  for (size_t k = 0; k < job.classes.size() && job.classes.size() > 1; ++k) {
+    const auto of_class =
+        mapped<uint8_t>(found.labels, [&](int32_t label) { return label == job.classes[k].value; });
+    found.surfaces.push_back(surface_of(of_class, request.config.smooth, context));
+  }
+}
+
+/// Throws InputError unless the images are as many as the model takes, on one grid.
+void check_images(const Model& model, const std::vector<Volume<float>>& components,
+                  const DetectRequest& request) {
+  const size_t needed = std::max<size_t>(image_model(model).components.size(), 1);
+  if (components.size() != needed || components[0].empty()) {
+    throw InputError(request.name + " has " + std::to_string(components.size()) +
+                     " components; the model takes " + std::to_string(needed));
+  }
+  for (const Volume<float>& image : components) {
+    require_on_grid("a component", image.grid(), request.name, components[0].grid());
+  }
+  if (!request.region.empty()) {
+    require_on_grid("the region", request.region.grid(), request.name, components[0].grid());
+  }
+}
+
+}  // namespace
+
+Detection detect(const Model& model, std::vector<Volume<float>> components,
+                 const DetectRequest& request, const Context& context) {
+  check_images(model, components, request);
+  check_settings(model, request.config);
+  Job job{model, request, components[0].grid()};
+  job.classes = model.structures();
+  Detection found;
+  evaluate(job, std::move(components), context, found.seconds);
+  find_structure(job, found, context);
+  if (request.probability) found.probability = std::move(job.maps.probability);
+  if (request.distribution) found.distribution = std::move(job.maps.distribution);
+  found.leaves = std::move(job.maps.leaves);
+  if (request.shown) found.shown = std::move(job.shown);
+  return found;
+}
+
+int64_t detection_bytes(const Model& model, const Grid& grid, const DetectRequest& request,
+                        bool has_region, const Device& device) {
+  const Vec3i size = image::model_grid(grid, image_model(model).space).size;
+  if (const forest::Model* forest = forest_of(model)) {
+    return forest::plan_slabs(*forest, size, wanted_of(model, request), has_region,
+                              request.memory_bytes, device)
+        .bytes;
+  }
+  pbt::SlabProblem problem{size};
+  problem.roi = has_region;
+  problem.on_gpu = device.is_cuda();
+  problem.memory_bytes =
+      request.memory_bytes > 0 ? request.memory_bytes : pbt::default_memory_bytes(device);
+  return pbt::plan_slabs(std::get<pbt::Model>(model.opened().any), problem).bytes;
+}
+
+void check_settings(const Model& model, const DetectConfig& config) {
+  if (model.is_forest()) {
+    config::require_default(config.evaluate, "evaluate.", "boosting trees");
+  }
+  if (model.has_background()) return;
+  config::require_default(config.structure, "structure.", "models with a background class");
+  config::require_default(config.smooth, "smooth.", "models with a background class");
+}
+
+}  // namespace larch

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <variant>
+
+#include "larch/boundary/refine.h"
+#include "larch/core/error.h"
+#include "larch/forest/model.h"
+#include "larch/hdn/detect.h"
+#include "larch/models.h"
+#include "larch/pbt/model.h"
+
+namespace larch {
+
+/// Networks and boundaries are on the device; trees of voxels are sent with each image.
+struct Model::Opened {
+  std::variant<pbt::Model, forest::Model, hdn::ResidentModel, boundary::ResidentModel> any;
+};
+
+/// The model as M. Throws UsageError, which says what is `needed`, if it is of another kind.
+template <class M>
+const M& opened_as(const Model& model, const char* needed) {
+  const M* found = std::get_if<M>(&model.opened().any);
+  if (found == nullptr)
+    throw UsageError(std::string("the model is of another kind: needed is ") + needed);
+  return *found;
+}
+
+/// The decision forest of a model; null if it is none.
+inline const forest::Model* forest_of(const Model& model) {
+  return std::get_if<forest::Model>(&model.opened().any);
+}
+
+/// What boosting trees and forests of voxels have in common. Throws UsageError as opened_as.
+const pbt::ImageModel& image_model(const Model& model);
+
+}  // namespace larch

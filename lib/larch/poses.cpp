@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/poses.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "larch/core/parallel.h"
+#include "larch/image/preprocess.h"
+#include "larch/models/layout.h"
+#include "larch/models/opened.h"
+
+namespace larch {
+namespace {
+
+/// "kept_4mm_position": what a detector's number of candidates is called.
+std::string kept_name(const hdn::Model& model, const hdn::Stage& stage) {
+  char spacing[32];
+  std::snprintf(spacing, sizeof spacing, "%g", model.spacing_mm(stage.level));
+  return std::string("kept_") + spacing + "mm_" + models::enumerator_name(stage.kind);
+}
+
+std::string status_of(const hdn::FoundStructure& found, const hdn::Model& model, size_t s) {
+  switch (found.status) {
+    case hdn::FoundStatus::kFound:
+      return "found";
+    case hdn::FoundStatus::kUncertain:
+      return "uncertain";
+    case hdn::FoundStatus::kNotFound:
+      return "not found";
+    case hdn::FoundStatus::kSkipped:
+      break;
+  }
+  return "skipped: parent " +
+         model.structures[static_cast<size_t>(model.structures[s].parent)].name;
+}
+
+/// A structure as files tell it; what was not found has no pose.
+DetectedPose detected(const hdn::FoundStructure& found, const hdn::ResidentModel& network,
+                      size_t s) {
+  DetectedPose out;
+  out.name = network.model.structures[s].name;
+  out.status = status_of(found, network.model, s);
+  if (found.status == hdn::FoundStatus::kSkipped) return out;
+  out.confidence = found.confidence;
+  out.pose = found.pose;
+  out.has_pose = found.status != hdn::FoundStatus::kNotFound;
+  out.figures = {{"support", found.support},
+                 {"spread_mm", found.spread_mm},
+                 {"spread_deg", found.spread_deg},
+                 {"truncated", found.truncated ? 1 : 0},
+                 {"searched_everywhere", found.is_fallback ? 1 : 0}};
+  for (size_t k = 0; k < found.kept.size(); ++k) {
+    out.figures.emplace_back(kept_name(network.model, network.detectors[s][k].stage),
+                             found.kept[k]);
+  }
+  return out;
+}
+
+/// Decides where two boxes overlap: what was found inside of another structure is more special than
+/// that; otherwise the surer one is. `later` comes after `earlier` in the model.
+bool goes_over(const FoundPoses& found, size_t later, size_t earlier) {
+  for (int32_t s = found.parents[later]; s >= 0; s = found.parents[static_cast<size_t>(s)]) {
+    if (static_cast<size_t>(s) == earlier) return true;
+  }
+  return found.poses[later].confidence > found.poses[earlier].confidence;
+}
+
+/// The voxels first to end - 1 that can lie in a box.
+std::pair<Vec3i, Vec3i> voxels_around(const Pose& pose, const Grid& grid) {
+  std::pair<Vec3i, Vec3i> range{grid.size, {0, 0, 0}};
+  for (int number = 0; number < 8; ++number) {
+    const Vec3d at = index_from_world(grid, corner(pose, number));
+    for (int axis = 0; axis < 3; ++axis) {
+      const double size = grid.size[axis];
+      const auto low = static_cast<int>(std::clamp(std::floor(at[axis]), 0.0, size));
+      const auto end = static_cast<int>(std::clamp(std::ceil(at[axis]) + 1, 0.0, size));
+      range.first[axis] = std::min(range.first[axis], low);
+      range.second[axis] = std::max(range.second[axis], end);
+    }
+  }
+  return range;
+}
+
+}  // namespace
+
+FoundPoses find_poses(const Model& model, const Volume<float>& image, const Context& context,
+                      const std::string& name) {
+  const auto& network =
+      opened_as<hdn::ResidentModel>(model, "a network, which finds poses of structures");
+  FoundPoses out;
+  Volume<int16_t> voxels;
+  {
+    const Step step(out.seconds, "model space", 0, context);
+    voxels = image::to_model_space(image, network.model.space, context, name);
+  }
+  const Turn turn = context.turn();
+  const Step step(out.seconds, "detection", 0.2, turn.context());
+  hdn::SharedTimes shared;
+  const std::vector<hdn::FoundStructure> found =
+      hdn::detect(network, voxels, image.grid(), turn.context(), &shared);
+  if (network.on_host) {
+    out.seconds.emplace_back("orientation on the CPU", shared.cpu_seconds);
+    out.seconds.emplace_back("sending scores, waiting for the GPU", shared.wait_seconds);
+  }
+  for (size_t s = 0; s < found.size(); ++s) {
+    out.poses.push_back(detected(found[s], network, s));
+    out.parents.push_back(network.model.structures[s].parent);
+  }
+  return out;
+}
+
+LabelVolume label_boxes(const FoundPoses& found, const Grid& grid, int threads) {
+  LabelVolume labels(grid);
+  for (size_t k = 0; k < found.poses.size(); ++k) {
+    if (!found.poses[k].has_pose) continue;
+    const Pose& pose = found.poses[k].pose;
+    const auto [first, end] = voxels_around(pose, grid);
+    const auto label = [&](const Vec3i& at) {
+      const Vec3d box = box_from_world(pose, world_from_index(grid, at.cast<double>()));
+      if (std::max({std::abs(box.x), std::abs(box.y), std::abs(box.z)}) > 0.5) return;
+      int32_t& value = labels(at);
+      if (value == 0 || goes_over(found, k, static_cast<size_t>(value - 1))) {
+        value = static_cast<int32_t>(k) + 1;
+      }
+    };
+    parallel_for(threads, std::max(end.z - first.z, 0), 1,
+                 [&, first = first, end = end](int64_t from, int64_t to) {
+                   for (int z = first.z + static_cast<int>(from); z < first.z + to; ++z)
+                     for (int y = first.y; y < end.y; ++y)
+                       for (int x = first.x; x < end.x; ++x) label({x, y, z});
+                 });
+  }
+  return labels;
+}
+
+}  // namespace larch
