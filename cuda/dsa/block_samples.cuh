@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cuda/dsa/block_view.cuh"
+#include "larch/core/buffer.h"
 #include "larch/dsa/field/field_math.h"
 #include "larch/dsa/match/match.h"
 #include "larch/dsa/match/search_math.h"
@@ -33,6 +34,13 @@ struct MatchArguments {
   TapTable taps{};
   const Vec3i* base = nullptr;  ///< the base field, Q16, by frame and pixel; null: none
 };
+/// The arguments of a job, with what they point to that is uploaded for them.
+struct UploadedArguments {
+  Buffer<int32_t> starts_x, starts_y;
+  Buffer<uint64_t> terms;
+  MatchArguments arguments;
+};
+UploadedArguments upload_arguments(const MatchJob& job, const Device& device);
 
 /// The base field of a frame.
 __device__ inline const Vec3i* base_of(const MatchArguments& a, int32_t frame) {

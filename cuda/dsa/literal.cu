@@ -1,39 +1,21 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include <span>
-
 #include "cuda/core/check.cuh"
+#include "cuda/dsa/block_samples.cuh"
 #include "cuda/dsa/histogram.cuh"
-#include "larch/core/buffer.h"
 #include "larch/dsa/literal.h"
 #include "larch/dsa/literal_math.h"
-#include "larch/dsa/similarity/entropy.h"
 
 // The literal method on a card, as plainly as on the CPU: the patent's parallel processors are the
 // blocks of threads, each of which owns a block of a picture.
 namespace larch::dsa::cuda {
 namespace {
 
-/// The arguments that all blocks of a launch share; pointers are of the device.
-struct LiteralArguments {
-  const uint16_t* mask = nullptr;
-  const uint16_t* contrast = nullptr;
-  Vec3i image{}, block{};
-  int32_t blocks = 0, blocks_x = 0;
-  const int32_t* starts_x = nullptr;
-  const int32_t* starts_y = nullptr;
-  const int32_t* bin_shift = nullptr;
-  const Vec3i* centre = nullptr;
-  BlockMatch* out = nullptr;
-  int32_t range = 10;
-  Ranking ranking{};
-};
-
 /// A block as match_literally asks for it; all threads call its functions together and get the same
 /// answers. The first two histograms of shared memory are empty before and after.
 class LiteralBlock {
  public:
-  __device__ LiteralBlock(const LiteralArguments& a, int32_t frame, int32_t block, uint64_t& shared)
+  __device__ LiteralBlock(const MatchArguments& a, int32_t frame, int32_t block, uint64_t& shared)
       : a_(a),
         contrast_(a.contrast + static_cast<int64_t>(frame) * a.image.x * a.image.y),
         x_(a.starts_x[block % a.blocks_x]),
@@ -129,7 +111,7 @@ class LiteralBlock {
     return shared_;
   }
 
-  const LiteralArguments& a_;
+  const MatchArguments& a_;
   const uint16_t* contrast_;
   const int32_t x_, y_, shift_;
   uint64_t& shared_;
@@ -137,7 +119,7 @@ class LiteralBlock {
 
 /// One block of threads for each block of each frame.
 __global__ void __launch_bounds__(kThreads)
-    literal_kernel(const __grid_constant__ LiteralArguments a) {
+    literal_kernel(const __grid_constant__ MatchArguments a) {
   __shared__ uint64_t shared;
   for (int i = static_cast<int>(threadIdx.x); i < 2 * kBins; i += kThreads) shared_words[i] = 0;
   __syncthreads();
@@ -156,30 +138,9 @@ void match_literally(const MatchJob& job, const Context& context) {
   if (job.frames == 0) return;
   const Device& device = context.device;
   LARCH_CUDA_CHECK(cudaSetDevice(device.index));
-  const BlockGrid& grid = *job.grid;
-  const Buffer<int32_t> starts_x(device, std::span<const int32_t>(grid.starts[0]));
-  const Buffer<int32_t> starts_y(device, std::span<const int32_t>(grid.starts[1]));
-  Buffer<uint64_t> terms;
-  LiteralArguments a;
-  a.mask = job.mask;
-  a.contrast = job.contrast;
-  a.image = grid.image;
-  a.block = grid.block;
-  a.blocks = grid.blocks();
-  a.blocks_x = grid.count.x;
-  a.starts_x = starts_x.data();
-  a.starts_y = starts_y.data();
-  a.bin_shift = job.bin_shift;
-  a.centre = job.centre;
-  a.out = job.out;
-  a.range = job.range;
-  a.ranking.metric = job.config->metric;
-  if (job.config->metric == Metric::kEntropy) {
-    terms = Buffer<uint64_t>(device, std::span<const uint64_t>(entropy_terms(kMostBlockPixels)));
-    a.ranking.terms = terms.data();
-  }
-  literal_kernel<<<static_cast<uint32_t>(job.frames * a.blocks), kThreads,
-                   2 * kBins * sizeof(uint32_t), larch::cuda::stream_of(device)>>>(a);
+  const UploadedArguments there = upload_arguments(job, device);
+  literal_kernel<<<static_cast<uint32_t>(there.arguments.items), kThreads,
+                   2 * kBins * sizeof(uint32_t), larch::cuda::stream_of(device)>>>(there.arguments);
   larch::cuda::check_launch("dsa literal_kernel");
 }
 

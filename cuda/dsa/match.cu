@@ -219,10 +219,16 @@ void match_over_field(const MatchArguments& a, uint8_t* is_left, const Device& d
   larch::cuda::check_launch("dsa field_kernel");
 }
 
-/// Without what is still to be uploaded.
-MatchArguments arguments_of(const MatchJob& job) {
+}  // namespace
+
+UploadedArguments upload_arguments(const MatchJob& job, const Device& device) {
   const BlockGrid& grid = *job.grid;
-  MatchArguments a;
+  UploadedArguments there;
+  there.starts_x = Buffer<int32_t>(device, std::span<const int32_t>(grid.starts[0]));
+  there.starts_y = Buffer<int32_t>(device, std::span<const int32_t>(grid.starts[1]));
+  MatchArguments& a = there.arguments;
+  a.starts_x = there.starts_x.data();
+  a.starts_y = there.starts_y.data();
   a.mask = job.mask;
   a.mask_at_zero = job.mask_at_zero;
   a.contrast = job.contrast;
@@ -239,25 +245,20 @@ MatchArguments arguments_of(const MatchJob& job) {
   a.has_whole_words = have_whole_words(grid.image.x, {job.mask, job.mask_at_zero, job.contrast});
   a.taps = gain_taps();
   a.base = job.base.vectors;
-  return a;
+  if (a.ranking.metric == Metric::kEntropy) {
+    there.terms =
+        Buffer<uint64_t>(device, std::span<const uint64_t>(entropy_terms(kMostBlockPixels)));
+    a.ranking.terms = there.terms.data();
+  }
+  return there;
 }
-
-}  // namespace
 
 void match_blocks(const MatchJob& job, const Context& context) {
   const Device& device = context.device;
   LARCH_CUDA_CHECK(cudaSetDevice(device.index));
   if (job.frames == 0) return;
-  const Buffer<int32_t> starts_x(device, std::span<const int32_t>(job.grid->starts[0]));
-  const Buffer<int32_t> starts_y(device, std::span<const int32_t>(job.grid->starts[1]));
-  Buffer<uint64_t> terms;
-  MatchArguments a = arguments_of(job);
-  a.starts_x = starts_x.data();
-  a.starts_y = starts_y.data();
-  if (a.ranking.metric == Metric::kEntropy) {
-    terms = Buffer<uint64_t>(device, std::span<const uint64_t>(entropy_terms(kMostBlockPixels)));
-    a.ranking.terms = terms.data();
-  }
+  const UploadedArguments there = upload_arguments(job, device);
+  const MatchArguments& a = there.arguments;
   if (a.base != nullptr) {
     Buffer<uint8_t> left;  // blocks that match_over_field leaves
     if (can_match_over_field(a, device)) {

@@ -10,63 +10,13 @@
 #include "larch/pbt/evaluate/candidates.h"
 #include "larch/pbt/evaluate/evaluate.h"
 #include "tests/parity/cuda_context.h"
-#include "tests/unit/pbt/pbt_difference_features.h"
+#include "tests/unit/pbt/pbt_fixtures.h"
 
 namespace larch {
 namespace {
 
 using test::cuda_context;
 using test::sized;
-
-std::vector<float> map_of(const fixtures::DifferenceModel& model, const Volume<int16_t>& voxels,
-                          const pbt::EvaluateConfig& config, const Context& context) {
-  const auto set = image::integral_set(voxels.view(), model.channels, image::Padding::kClamp,
-                                       model.pad, context);
-  const pbt::CompiledModel compiled =
-      pbt::compile(model.trees, model.taps_of(), set, config, context);
-  Buffer<float> out(context.device, static_cast<size_t>(voxels.voxels()));
-  pbt::evaluate_resident(compiled, set, out, context);
-  return out.to_vector();
-}
-
-TEST_CASE("differences of channels are the same bytes on both devices, for every walk",
-          "[pbt::plan][pbt::evaluate]") {
-  for (const uint64_t seed : {1, 2, 3}) {
-    const fixtures::DifferenceModel model = fixtures::difference_model(seed);
-    const auto voxels = fixtures::noise_volume(sized<Vec3i>({45, 23, 19}, {33, 9, 5}), seed);
-    for (const pbt::Walk walk : {pbt::Walk::kTile, pbt::Walk::kStack, pbt::Walk::kQueue}) {
-      pbt::EvaluateConfig config;
-      config.walk = walk;
-      config.e1 = 0.05;
-      CHECK(map_of(model, voxels, config, cuda_context()) ==
-            map_of(model, voxels, config, fixtures::context_of(2)));
-    }
-  }
-}
-
-TEST_CASE("the posteriors of a list of voxels are the same on both devices", "[pbt::posterior]") {
-  for (const int trees : {1, 3}) {
-    pbt::Model model = fixtures::random_ensemble(9, trees);
-    const auto voxels = fixtures::noise_volume({37, 23, 19}, 9);
-    std::vector<Vec3i> list;
-    for (uint64_t i = 0; i < 5000; ++i) {
-      list.push_back(voxels.grid().voxel(hash_below(1, 2, i, 37 * 23 * 19)));
-    }
-    for (const pbt::Walk walk : {pbt::Walk::kStack, pbt::Walk::kQueue}) {
-      pbt::EvaluateConfig config;
-      config.walk = walk;
-      std::vector<std::vector<float>> found;
-      for (const Context& context : {cuda_context(), fixtures::context_of(2)}) {
-        const auto set = image::integral_set(voxels.view(), model.channels, model.padding,
-                                             model.reach(), context);
-        const pbt::CompiledModel compiled = pbt::compile(model, set, config, context);
-        found.push_back(pbt::posterior(compiled, set, list, context));
-        CHECK(pbt::posterior(compiled, set, {}, context).empty());
-      }
-      CHECK(found[0] == found[1]);
-    }
-  }
-}
 
 TEST_CASE("the best candidates are the same on both devices", "[pbt::top_candidates]") {
   for (const uint32_t values : {2u, 300u, 1u << 24}) {  // the fewer, the more voxels are equal

@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/learning/response_source.cuh"
-#include "cuda/tree/distribution.cuh"
-#include "cuda/tree/posterior.cuh"
 #include "larch/tree/train/score.h"
 #include "tests/parity/pose_on_device.h"
 #include "tests/unit/learning/pose_tree.h"
@@ -33,11 +31,7 @@ PoseResult run_poses_on_device(const PoseScene& training, const PoseScene& test,
   PoseResult result;
   result.trees = grow_pose_tree(there.source, training.samples, context);
   result.posterior = tree::posteriors(result.trees, test_there.source, test.poses.size(), context);
-  result.items = tree::cuda::posterior(tree::flatten(result.trees, {}), test_there.response,
-                                       test.poses.size(), context);
   result.forest = grow_pose_forest(there.source, training.samples, context);
-  result.distribution =
-      tree::cuda::distribution(result.forest, test_there.response, test.poses.size(), context);
   return result;
 }
 

@@ -10,14 +10,12 @@
 
 namespace larch::fixtures {
 
-/// A tree that was grown on a CUDA device, and what it says of the poses of another scene: through
-/// the learner's matrix, and evaluated at items.
+/// A tree that was grown on a CUDA device, what it says of the poses of another scene through the
+/// learner's matrix, and a forest that was grown there.
 struct PoseResult {
   tree::Ensemble trees;
   std::vector<double> posterior;
-  std::vector<float> items;
-  tree::Forest forest;  ///< grown on the device, and what it says of the items
-  std::vector<float> distribution;
+  tree::Forest forest;
 };
 PoseResult run_poses_on_device(const PoseScene& training, const PoseScene& test,
                                const Context& context);

@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 
 #include "larch/core/dispatch.h"
-#include "larch/tree/posterior.h"
 #include "larch/tree/train/score.h"
 #include "tests/parity/pose_on_device.h"
 #include "tests/unit/learning/pose_tree.h"
@@ -28,13 +27,9 @@ TEST_CASE("a tree on a source without taps is the same bytes on both devices",
   fixtures::check_same_ensembles(trees, there.trees);
   const size_t count = test.poses.size();
   CHECK(tree::posteriors(trees, fixtures::pose_source(test), count, cpu) == there.posterior);
-  CHECK(tree::cpu::posterior(tree::flatten(trees, {}), fixtures::response_of(test), count, cpu) ==
-        there.items);
   const auto forest =
       fixtures::grow_pose_forest(fixtures::pose_source(training), training.samples, cpu);
   CHECK(fixtures::same(forest, there.forest));
-  CHECK(tree::cpu::distribution(forest, fixtures::response_of(test), count, cpu) ==
-        there.distribution);
 }
 
 }  // namespace

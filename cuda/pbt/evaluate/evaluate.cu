@@ -21,20 +21,13 @@ __global__ void mean_kernel(WalkArguments a, const uint64_t* sum, uint64_t trees
   if (i < voxels) store(a, i, tree::ensemble_mean_q60(sum[i], trees));
 }
 
-/// Arguments that the layouts of a job give.
-WalkArguments arguments_of(std::span<const image::IntegralLayout> layouts,
-                           const uint32_t* integral) {
-  WalkArguments arguments;
-  arguments.integral = integral;
-  std::copy(layouts.begin(), layouts.end(), arguments.layouts);
-  return arguments;
-}
-
-/// Leads items through the trees of a plan: `walk` takes them through one tree, whose root is no
-/// leaf. Their posteriors, or the means of an ensemble's, go to the output.
-template <class WalkOne>
+/// Leads the voxels through the trees of a plan. Their posteriors, or the means of an ensemble's,
+/// go to the output.
 void walk_trees(const Plan& plan, WalkArguments arguments, int64_t items, int64_t queue_items,
-                const Device& device, const WalkOne& walk) {
+                const Device& device) {
+  const auto walk = plan.walk == Walk::kStack   ? stack_walk
+                    : plan.walk == Walk::kQueue ? queue_walk
+                                                : tile_walk;
   const cudaStream_t stream = larch::cuda::stream_of(device);
   const auto walk_tree = [&](const TreePlan& tree) {
     arguments.tree = tree.packed.view;
@@ -58,7 +51,6 @@ void walk_trees(const Plan& plan, WalkArguments arguments, int64_t items, int64_
 
 void evaluate(const EvaluateJob& job, const Context& context) {
   const Device& device = context.device;
-  const Plan& plan = plan_of(job.plan);
   LARCH_CUDA_CHECK(cudaSetDevice(device.index));
   const int64_t voxels = static_cast<int64_t>(job.size.x) * job.size.y * job.size.z;
   Buffer<uint8_t> roi;
@@ -66,7 +58,9 @@ void evaluate(const EvaluateJob& job, const Context& context) {
     roi = Buffer<uint8_t>(device, std::span<const uint8_t>(job.roi, static_cast<size_t>(voxels)));
   }
   Buffer<uint8_t> out;
-  WalkArguments arguments = arguments_of(job.layouts, job.integral);
+  WalkArguments arguments;
+  arguments.integral = job.integral;
+  std::copy(job.layouts.begin(), job.layouts.end(), arguments.layouts);
   arguments.out = job.device_out;
   const size_t bytes = static_cast<size_t>(voxels) * bytes_of(job.type);
   if (job.device_out == nullptr) {
@@ -76,31 +70,12 @@ void evaluate(const EvaluateJob& job, const Context& context) {
   arguments.size = job.size;
   arguments.roi = job.roi != nullptr ? roi.data() : nullptr;
   arguments.type = job.type;
-  const auto walk = plan.walk == Walk::kStack   ? stack_walk
-                    : plan.walk == Walk::kQueue ? queue_walk
-                                                : tile_walk;
-  walk_trees(plan, arguments, voxels, job.queue_items, device, walk);
+  walk_trees(plan_of(job.plan), arguments, voxels, job.queue_items, device);
   if (job.host_out != nullptr) {
     out.download(std::span<uint8_t>(static_cast<uint8_t*>(job.host_out), bytes));
   } else {
     LARCH_CUDA_CHECK(cudaStreamSynchronize(larch::cuda::stream_of(device)));
   }
-}
-
-void posterior(const PosteriorJob& job, const Context& context) {
-  const Device& device = context.device;
-  LARCH_CUDA_CHECK(cudaSetDevice(device.index));
-  if (job.voxels.empty()) return;
-  const auto count = static_cast<int64_t>(job.voxels.size());
-  const Buffer<Vec3i> voxels(device, job.voxels);
-  Buffer<float> out(device, job.voxels.size());
-  WalkArguments arguments = arguments_of(job.layouts, job.integral);
-  arguments.out = out.data();
-  walk_trees(plan_of(job.plan), arguments, count, 0, device,
-             [&](const WalkJob& walk, const WalkArguments& of_tree) {
-               stack_walk_list(walk, of_tree, voxels.data(), count);
-             });
-  out.download({job.host_out, job.voxels.size()});
 }
 
 }  // namespace larch::pbt::cuda

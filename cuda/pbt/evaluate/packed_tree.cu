@@ -18,10 +18,9 @@ class StreamWriter {
     const tree::FlatWeak& weak = tree_.weaks[w];
     const int32_t channel = tree_.ranges[w].channel;
     std::vector<features::Tap> taps(tree_.taps_of(w).begin(), tree_.taps_of(w).end());
-    const bool many = channel == features::kManyChannels;
     const bool packed = tiling_ != nullptr && channel == tiling_->channel;
     const int pure = packed ? pure_words_first(taps) : 0;
-    const size_t in_word = many ? 1 : packed ? 4 : 2;
+    const size_t in_word = packed ? 4 : 2;
     while (taps.size() % in_word != 0) {
       taps.push_back(taps.back());
       taps.back().weight = 0;
@@ -29,9 +28,8 @@ class StreamWriter {
     const size_t words = taps.size() / in_word;
     if (words > 255) throw UsageError("pbt::evaluate: a feature has too many taps for a GPU");
     const learning::FastVote vote = learning::make_fast_vote(weak.codes, weak.bins, weak.mask);
-    const auto stream_channel = static_cast<uint32_t>(many ? kManyInStream : channel);
     stream_.push_back({static_cast<uint32_t>(vote.lo), vote.multiplier, vote.remainder,
-                       static_cast<uint32_t>(words) | stream_channel << 8 |
+                       static_cast<uint32_t>(words) | static_cast<uint32_t>(channel) << 8 |
                            static_cast<uint32_t>(vote.shift) << 16 |
                            static_cast<uint32_t>(pure) << 18});
     stream_.push_back({static_cast<uint32_t>(vote.mask), static_cast<uint32_t>(vote.mask >> 32),
@@ -45,8 +43,7 @@ class StreamWriter {
                            packed_tap(taps[k + 3])});
       } else {
         const features::LinearTap a = features::linear_tap(taps[k], layouts_);
-        const features::LinearTap b = many ? features::LinearTap{taps[k].channel, 0}
-                                           : features::linear_tap(taps[k + 1], layouts_);
+        const features::LinearTap b = features::linear_tap(taps[k + 1], layouts_);
         stream_.push_back({static_cast<uint32_t>(a.offset), static_cast<uint32_t>(a.weight),
                            static_cast<uint32_t>(b.offset), static_cast<uint32_t>(b.weight)});
       }

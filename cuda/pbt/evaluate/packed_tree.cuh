@@ -10,8 +10,6 @@
 namespace larch::pbt::cuda {
 
 constexpr int kMaxChannels = 64;
-/// In the header of a weak classifier whose feature reads several channels.
-constexpr int kManyInStream = 255;
 
 /// The compiled tree as a stream of 16-byte words, none for a tree of one leaf. A weak classifier
 /// is
@@ -21,8 +19,7 @@ constexpr int kManyInStream = 255;
 /// are copied to shared memory, four to a word. Of those, the first `pure` words hold byte offsets
 /// of taps with weights +1, -1, +1, -1, which most taps of box features have and which need no
 /// product; in the others a tap is byte offset << 10 | weight. The last word is filled up with
-/// weight 0. A feature that reads several channels has channel == kManyInStream and one tap to a
-/// word, {offset, weight, channel, 0}. All lanes of a warp read the same word.
+/// weight 0. All lanes of a warp read the same word.
 struct PackedTreeView {
   const tree::FlatNode* nodes = nullptr;  ///< FlatNode::first: an element of the stream
   const uint4* stream = nullptr;

@@ -9,17 +9,10 @@
 namespace larch::pbt::cuda {
 namespace {
 
-bool has_many_channels(const CompiledTree& tree) {
-  return std::any_of(tree.ranges.begin(), tree.ranges.end(), [](const TapRange& range) {
-    return range.channel == features::kManyChannels;
-  });
-}
-
 /// The channel of full resolution that most weak classifiers use, or -1.
 int busiest_channel(const CompiledTree& tree, std::span<const image::IntegralLayout> layouts) {
   std::vector<int> uses(layouts.size(), 0);
   for (const TapRange& range : tree.ranges) {
-    if (range.channel == features::kManyChannels) continue;
     const auto channel = static_cast<size_t>(range.channel);
     if (layouts[channel].level == 0) ++uses[channel];
   }
@@ -66,8 +59,7 @@ std::optional<Tiling> plan_tiles(const CompiledTree& tree,
                                  const Device& device) {
   const int channel = busiest_channel(tree, layouts);
   TapBox box;
-  if (tree.depth > kTileLevels || has_many_channels(tree) || channel < 0 ||
-      !find_box(tree, channel, box)) {
+  if (tree.depth > kTileLevels || channel < 0 || !find_box(tree, channel, box)) {
     return std::nullopt;
   }
   constexpr int kFewest = 4;
@@ -104,7 +96,6 @@ std::shared_ptr<const WalkPlan> plan(const PlanJob& job, const Context& context)
     TreePlan& planned = made->trees.emplace_back();
     planned.nodes = tree.nodes;
     planned.root_q = tree.root_q;
-    planned.many_channels = has_many_channels(tree);
     if (job.walk == Walk::kTile) planned.tiling = plan_tiles(tree, job.layouts, context.device);
     planned.packed =
         pack_tree(tree, job.layouts, planned.tiling ? &*planned.tiling : nullptr, context.device);

@@ -17,7 +17,6 @@ struct TreePlan {
   uint32_t root_q = 0;                ///< of a tree that is one leaf
   PackedTree packed;
   std::optional<Tiling> tiling;  ///< of the tile walk; none where queues take its place
-  bool many_channels = false;
 
   bool is_leaf() const { return nodes[0].n_weak == 0; }
 };

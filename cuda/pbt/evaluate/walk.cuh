@@ -42,9 +42,6 @@ struct WalkJob {
 void tile_walk(const WalkJob& job, const WalkArguments& arguments);
 /// stack: one thread per voxel, with a stack of its own (Birkbeck, Sofka, Zhou 2011, figure 2).
 void stack_walk(const WalkJob& job, const WalkArguments& arguments);
-/// The same for a list of voxels, on the device; posterior i goes to place i of the output.
-void stack_walk_list(const WalkJob& job, const WalkArguments& arguments, const Vec3i* voxels,
-                     int64_t count);
 /// queue: level by level, with the voxels at a node in one queue, so that all threads of a launch
 /// are at work however unbalanced the tree is. The stack walk takes the place of it for more voxels
 /// than can be selected.
@@ -104,27 +101,11 @@ __device__ inline void add_taps(const uint4* taps, int words, const uint32_t* in
   if (k < words) add(__ldg(taps + k));
 }
 
-/// Adds the taps of a weak classifier that reads several channels, at N places of each lane.
-template <int N, class Index, class Place>
-__device__ inline void add_taps_of_many_channels(const uint4* taps, int words,
-                                                 const uint32_t* integral, const Place& place,
-                                                 uint32_t (&sum)[N]) {
-  for (int k = 0; k < words; ++k) {
-    const uint4 tap = __ldg(taps + k);
-    Index base[N];
-    place(static_cast<int>(tap.z), base);
-#pragma unroll
-    for (int j = 0; j < N; ++j) {
-      sum[j] += tap.y * __ldg(integral + base[j] + static_cast<int32_t>(tap.x));
-    }
-  }
-}
-
 /// The node test of boosting trees on the integral volume: a strong classifier and Algorithm 1.
 struct StrongNode {
   /// H of a node at N places of each lane. `place(channel, at)` finds the elements of a channel
-  /// when the weak classifiers turn to another one. kMany: some features read several channels.
-  template <int N, class Index, bool kMany, class Place>
+  /// when the weak classifiers turn to another one.
+  template <int N, class Index, class Place>
   static __device__ void ask(const PackedTreeView& tree, const tree::FlatNode& node,
                              const uint32_t* integral, const Place& place, int32_t (&h)[N]) {
     const uint4* at = tree.stream + node.first;
@@ -134,15 +115,11 @@ struct StrongNode {
     for (int w = 0; w < node.n_weak; ++w) {
       const WeakHeader weak(__ldg(at), __ldg(at + 1));
       uint32_t sum[N] = {};
-      if (kMany && weak.channel == kManyInStream) {
-        add_taps_of_many_channels<N, Index>(at + 2, weak.words, integral, place, sum);
-      } else {
-        if (weak.channel != channel) {
-          channel = weak.channel;
-          place(channel, base);
-        }
-        add_taps(at + 2, weak.words, integral, base, sum);
+      if (weak.channel != channel) {
+        channel = weak.channel;
+        place(channel, base);
       }
+      add_taps(at + 2, weak.words, integral, base, sum);
       at += 2 + weak.words;
 #pragma unroll
       for (int j = 0; j < N; ++j) weak.vote(static_cast<int32_t>(sum[j]), votes[j]);

@@ -60,7 +60,7 @@ __device__ int64_t part_place(const Queue& queue, uint32_t chunk, int side) {
   return 2 * static_cast<int64_t>(queue.chunk) + side * chunks + (chunk - queue.chunk);
 }
 
-template <int N, bool kMany, class NodeTest, class Leaf>
+template <int N, class NodeTest, class Leaf>
 __device__ void evaluate_node(const WalkArguments& a, const Level& level, const Queue& queue,
                               uint32_t chunk, int64_t first, int count) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -77,7 +77,7 @@ __device__ void evaluate_node(const WalkArguments& a, const Level& level, const 
              static_cast<int>(voxel / a.size.x / a.size.y)};
   }
   const tree::FlatNode node = a.tree.nodes[queue.node];
-  NodeTest::template ask<N, int64_t, kMany>(
+  NodeTest::template ask<N, int64_t>(
       a.tree, node, a.integral,
       [&](int channel, int64_t(&base)[N]) {
 #pragma unroll
@@ -106,7 +106,7 @@ __device__ void evaluate_node(const WalkArguments& a, const Level& level, const 
   }
 }
 
-template <bool kMany, class NodeTest, class Leaf>
+template <class NodeTest, class Leaf>
 __global__ void __launch_bounds__(kThreads)
     queue_kernel(const __grid_constant__ WalkArguments a, Level level) {
   const uint32_t chunk = blockIdx.x * kWarps + threadIdx.x / 32;
@@ -117,13 +117,13 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t first = queue.first + offset;
   switch ((count + 31) / 32) {
     case 1:
-      return evaluate_node<1, kMany, NodeTest, Leaf>(a, level, queue, chunk, first, count);
+      return evaluate_node<1, NodeTest, Leaf>(a, level, queue, chunk, first, count);
     case 2:
-      return evaluate_node<2, kMany, NodeTest, Leaf>(a, level, queue, chunk, first, count);
+      return evaluate_node<2, NodeTest, Leaf>(a, level, queue, chunk, first, count);
     case 3:
-      return evaluate_node<3, kMany, NodeTest, Leaf>(a, level, queue, chunk, first, count);
+      return evaluate_node<3, NodeTest, Leaf>(a, level, queue, chunk, first, count);
     default:
-      return evaluate_node<4, kMany, NodeTest, Leaf>(a, level, queue, chunk, first, count);
+      return evaluate_node<4, NodeTest, Leaf>(a, level, queue, chunk, first, count);
   }
 }
 
@@ -216,9 +216,7 @@ Waiting work_off(const WalkJob& job, const WalkArguments& arguments, Level level
   level.parted = parted.data();
   level.counts = counts.data();
   const cudaStream_t stream = job.stream();
-  const auto kernel = job.tree.many_channels
-                          ? queue_kernel<true, StrongNode, tree::ProbabilityLeaf>
-                          : queue_kernel<false, StrongNode, tree::ProbabilityLeaf>;
+  const auto kernel = queue_kernel<StrongNode, tree::ProbabilityLeaf>;
   kernel<<<blocks_for(chunks, kWarps), kThreads, 0, stream>>>(arguments, level);
   larch::cuda::check_launch("queue_kernel");
   size_t bytes = 0;

@@ -3,10 +3,9 @@
 #pragma once
 
 #include <charconv>
+#include <clocale>
+#include <cstdlib>
 #include <string>
-
-#include <locale.h>
-#include <stdlib.h>
 
 namespace larch {
 

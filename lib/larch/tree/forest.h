@@ -8,7 +8,6 @@
 
 #include "larch/core/buffer.h"
 #include "larch/core/context.h"
-#include "larch/core/parallel.h"
 #include "larch/tree/forest_math.h"
 #include "larch/tree/traversal_math.h"
 
@@ -65,25 +64,6 @@ LARCH_HD float item_probability(const ForestView& forest, uint32_t of_class,
   const auto high = static_cast<uint64_t>(lanes.sum(static_cast<int32_t>(sum >> 24)));
   return forest.mean((high << 24) + low);
 }
-
-namespace cpu {
-
-/// The distributions of items 0 .. count-1, [item][class]; `response` as in tree::cpu::posterior.
-/// The twin for a CUDA device, with the same bytes, is cuda/tree/distribution.cuh.
-template <class Response>
-std::vector<float> distribution(const Forest& forest, const Response& response, size_t count,
-                                const Context& context) {
-  const ResidentForest resident = make_resident(forest, forest.nodes, Device::cpu());
-  std::vector<float> out(count * forest.classes);
-  parallel_for(context.threads, static_cast<int64_t>(count), 64, [&](int64_t begin, int64_t end) {
-    for (auto item = static_cast<size_t>(begin); item < static_cast<size_t>(end); ++item) {
-      item_distribution(resident.view, response, item, out.data() + item * forest.classes);
-    }
-  });
-  return out;
-}
-
-}  // namespace cpu
 
 /// Makes `count` self-tests.
 std::vector<ForestSelfTest> make_self_tests(const Forest& forest, uint64_t seed, size_t count = 16);

@@ -59,18 +59,6 @@ struct ForestView {
   }
 };
 
-/// The mean distribution of an item over the classes, to out[0 .. classes - 1].
-/// `response(feature, item)`: the value of a feature, as for tree::posterior.
-template <class Response>
-LARCH_HD void item_distribution(const ForestView& forest, const Response& response, size_t item,
-                                float* out) {
-  const auto value = [&](const ForestNode& node) { return response(node.feature, item); };
-  for (uint32_t c = 0; c < forest.classes; ++c) {
-    out[c] = forest.mean(forest.sum(
-        c, [&](uint32_t t) { return reached_leaf(forest.nodes, forest.roots[t], value); }));
-  }
-}
-
 constexpr double kGainUnit = 16384;  ///< 2^14
 
 /// n log2 n, rounded to 2^-14; n is a count, or a weighted one.

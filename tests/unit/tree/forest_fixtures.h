@@ -105,10 +105,23 @@ inline GrownForest grow_until(const ForestTable& table, const tree::ForestConfig
                     nullptr, stop);
 }
 
+/// The distributions of items, [item][class].
+template <class Response>
+std::vector<float> distributions(const tree::Forest& forest, const Response& response,
+                                 size_t items) {
+  const auto resident = tree::make_resident(forest, forest.nodes, Device::cpu());
+  std::vector<float> p;
+  for (size_t item = 0; item < items; ++item) {
+    for (uint32_t c = 0; c < forest.classes; ++c) {
+      p.push_back(tree::item_probability(resident.view, c, response, item));
+    }
+  }
+  return p;
+}
+
 /// Share of the samples whose likeliest class is theirs.
-inline double accuracy(const tree::Forest& forest, const ForestTable& table,
-                       const Context& context) {
-  const auto p = tree::cpu::distribution(forest, table.response(), table.label.size(), context);
+inline double accuracy(const tree::Forest& forest, const ForestTable& table) {
+  const auto p = distributions(forest, table.response(), table.label.size());
   size_t right = 0;
   for (size_t i = 0; i < table.label.size(); ++i) {
     const auto begin = p.begin() + static_cast<std::ptrdiff_t>(i * forest.classes);

@@ -109,7 +109,7 @@ TEST_CASE("Half-moons: one tree comes within 1 % of the reference's accuracy") {
     config.bins = 64;
     config.bootstrap = false;
     const tree::Forest forest = grow_forest(training, config, cpu_context(2));
-    const double accuracy = fixtures::accuracy(forest, test, cpu_context(2));
+    const double accuracy = fixtures::accuracy(forest, test);
     CAPTURE(reference.depth, accuracy);
     CHECK(accuracy > reference.accuracy - 0.01);
   }
@@ -153,7 +153,7 @@ TEST_CASE("Degenerate samples give a forest all the same") {
   config.bins = 64;
   const tree::Forest all = grow_forest(chain, config, cpu_context());
   CHECK(all.leaves() == 50);
-  CHECK(fixtures::accuracy(all, chain, cpu_context()) == 1);
+  CHECK(fixtures::accuracy(all, chain) == 1);
 
   config.depth = 0;
   CHECK(grow_forest(chain, config, cpu_context()).nodes.size() == 2);
@@ -172,8 +172,7 @@ TEST_CASE("Weights of classes move leaves and splits, and counts stay what they 
   config.trees = 1;
   config.bootstrap = false;
   const auto p_of = [&](const tree::Forest& forest) {
-    const auto response = table.response();
-    return tree::cpu::distribution(forest, response, 2, cpu_context());
+    return fixtures::distributions(forest, table.response(), 2);
   };
   const tree::Forest plain = grow_forest(table, config, cpu_context());
   CHECK(p_of(plain)[1] == Approx(0.2));
@@ -187,8 +186,7 @@ TEST_CASE("A forest on gradients at posed grids tells poses near the structure f
   const fixtures::PoseScene training(1200, 1), test(800, 2);
   const auto forest =
       fixtures::grow_pose_forest(fixtures::pose_source(training), training.samples, cpu_context(2));
-  const auto p = tree::cpu::distribution(forest, fixtures::response_of(test), test.poses.size(),
-                                         cpu_context(2));
+  const auto p = fixtures::distributions(forest, fixtures::response_of(test), test.poses.size());
   size_t wrong = 0;
   for (size_t i = 0; i < test.poses.size(); ++i) {
     CHECK(p[2 * i] + p[2 * i + 1] == Approx(1).margin(1e-6));

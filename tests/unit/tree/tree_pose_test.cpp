@@ -9,7 +9,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "larch/tree/posterior.h"
 #include "larch/tree/train/score.h"
 #include "tests/unit/learning/pose_tree.h"
 
@@ -29,12 +28,6 @@ TEST_CASE("A tree on gradients at posed grids tells poses near the structure fro
     wrong += (posterior[i] > 0.5) != (test.samples.positive[i] != 0);
   }
   CHECK(wrong < posterior.size() / 20);
-  // The evaluation of items gives the same as the learner's way through the matrix.
-  const auto items = tree::cpu::posterior(tree::flatten(trees, {}), fixtures::response_of(test),
-                                          test.poses.size(), context);
-  for (size_t i = 0; i < posterior.size(); ++i) {
-    REQUIRE(items[i] == Approx(posterior[i]).margin(1e-6));
-  }
 }
 
 TEST_CASE("A tree on poses depends on the samples alone, not on the threads") {

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "larch/core/random_math.h"
-#include "larch/tree/posterior.h"
+#include "larch/tree/flat_tree.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 
 namespace larch::tree {
@@ -22,11 +22,23 @@ struct HashResponse {
   }
 };
 
+std::vector<float> posteriors(const Ensemble& trees, const EvaluationRule& rule,
+                              const HashResponse& response, size_t items) {
+  const std::vector<FlatTree> flat = flatten(trees, rule);
+  std::vector<TreeView> views;
+  for (const FlatTree& tree : flat) views.push_back(tree.view());
+  std::vector<float> found;
+  for (size_t item = 0; item < items; ++item) {
+    found.push_back(
+        probability_float(ensemble_posterior(views.data(), views.size(), response, item)));
+  }
+  return found;
+}
+
 void compare(const Ensemble& trees, size_t features, const EvaluationRule& rule) {
   constexpr size_t kItems = 700;
   const HashResponse response{3, 15000};
-  const std::vector<float> found =
-      cpu::posterior(flatten(trees, rule), response, kItems, fixtures::context_of(2));
+  const std::vector<float> found = posteriors(trees, rule, response, kItems);
   const std::vector<uint32_t> q = node_probabilities(trees);
   REQUIRE(found.size() == kItems);
   std::vector<int32_t> responses(features);
@@ -49,14 +61,13 @@ TEST_CASE("the posterior of items agrees with the reference, by every rule") {
 
 TEST_CASE("e2 of a rule stands for that of the trees") {
   pbt::Model model = fixtures::random_model(2);
-  const auto posteriors = [&](const EvaluationRule& rule) {
-    return cpu::posterior(flatten(model, rule), HashResponse{3, 15000}, 700,
-                          fixtures::context_of());
+  const auto found = [&](const EvaluationRule& rule) {
+    return posteriors(model, rule, {3, 15000}, 700);
   };
-  const std::vector<float> usual = posteriors({}), narrow = posteriors({-1, false, 0.01});
+  const std::vector<float> usual = found({}), narrow = found({-1, false, 0.01});
   CHECK(usual != narrow);
   model.e2 = 0.01;
-  CHECK(posteriors({}) == narrow);
+  CHECK(found({}) == narrow);
 }
 
 TEST_CASE("the posterior of a tree that is one leaf is its probability") {
@@ -64,7 +75,6 @@ TEST_CASE("the posterior of a tree that is one leaf is its probability") {
   spec.depth = 0;
   const pbt::Model leaf = fixtures::random_model(5, spec);
   compare(leaf, leaf.features.size(), {});
-  CHECK(cpu::posterior(flatten(leaf, {}), HashResponse{1, 10}, 0, fixtures::context_of()).empty());
 }
 
 }  // namespace

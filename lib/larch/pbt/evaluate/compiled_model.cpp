@@ -18,17 +18,18 @@ tree::EvaluationRule rule_of(const EvaluateConfig& config) {
   return {config.e1 > 0 ? config.e1 : -1, config.hard, config.e2.value_or(-1)};
 }
 
-CompiledTree with_taps(tree::FlatTree flat, const TapsOf& taps_of,
+CompiledTree with_taps(tree::FlatTree flat, const Model& model,
                        std::span<const image::IntegralLayout> layouts) {
   CompiledTree tree{std::move(flat), {}, {}};
   for (const tree::FlatWeak& weak : tree.weaks) {
-    const std::vector<features::Tap> taps = taps_of(weak.feature);
+    const std::vector<features::Tap> taps = features::corner_taps(model.features[weak.feature]);
     if (!features::within_padding(taps, layouts)) {
       throw UsageError("pbt::compile: feature " + std::to_string(weak.feature) +
                        " reads another channel than the image has, or beyond its padding");
     }
     tree.ranges.push_back({static_cast<uint32_t>(tree.taps.size()),
-                           static_cast<uint32_t>(taps.size()), features::common_channel(taps)});
+                           static_cast<uint32_t>(taps.size()),
+                           int32_t{model.features[weak.feature].channel}});
     tree.taps.insert(tree.taps.end(), taps.begin(), taps.end());
   }
   return tree;
@@ -43,28 +44,19 @@ Walk chosen_walk(Walk wanted, int depth, double share, const Device& device) {
   return queue ? Walk::kQueue : Walk::kTile;
 }
 
-CompiledModel compile(const tree::Ensemble& trees, const TapsOf& taps_of,
-                      const image::IntegralSet& set, const EvaluateConfig& config,
-                      const Context& context, double share) {
+CompiledModel compile(const Model& model, const image::IntegralSet& set,
+                      const EvaluateConfig& config, const Context& context, double share) {
   CompiledModel compiled;
   compiled.layouts = set.layouts;
   compiled.device = context.device;
-  compiled.walk = chosen_walk(config.walk, trees.depth(), share, context.device);
-  for (tree::FlatTree& flat : tree::flatten(trees, rule_of(config))) {
-    compiled.trees.push_back(with_taps(std::move(flat), taps_of, set.layouts));
+  compiled.walk = chosen_walk(config.walk, model.depth(), share, context.device);
+  for (tree::FlatTree& flat : tree::flatten(model, rule_of(config))) {
+    compiled.trees.push_back(with_taps(std::move(flat), model, set.layouts));
   }
   if (compiled.trees.empty()) throw UsageError("pbt::compile: the model has no tree");
   compiled.plan =
       kPlan(context.device, PlanJob{compiled.trees, compiled.layouts, compiled.walk}, context);
   return compiled;
-}
-
-CompiledModel compile(const Model& model, const image::IntegralSet& set,
-                      const EvaluateConfig& config, const Context& context, double share) {
-  const auto taps_of = [&](uint32_t feature) {
-    return features::corner_taps(model.features[feature]);
-  };
-  return compile(model, taps_of, set, config, context, share);
 }
 
 }  // namespace larch::pbt

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -19,10 +18,10 @@ namespace larch::pbt {
 /// The taps of a weak classifier's feature.
 struct TapRange {
   uint32_t first = 0, count = 0;
-  int32_t channel = 0;  ///< of all of them, or features::kManyChannels
+  int32_t channel = 0;  ///< of all of them
 };
 
-/// A tree on linear features, whose offsets are still relative to the voxel, on the host.
+/// A tree on box features, whose offsets are still relative to the voxel, on the host.
 struct CompiledTree : tree::FlatTree {
   std::vector<features::Tap> taps;
   std::vector<TapRange> ranges;  ///< one per weak classifier
@@ -60,13 +59,6 @@ struct CompiledModel {
 /// UsageError if a feature reaches beyond the padding.
 CompiledModel compile(const Model& model, const image::IntegralSet& set,
                       const EvaluateConfig& config, const Context& context, double share = 1);
-
-/// The same for any linear features: `taps_of(feature)` gives those of a feature of the weak
-/// classifiers. A feature may read several channels.
-using TapsOf = std::function<std::vector<features::Tap>(uint32_t feature)>;
-CompiledModel compile(const tree::Ensemble& trees, const TapsOf& taps_of,
-                      const image::IntegralSet& set, const EvaluateConfig& config,
-                      const Context& context, double share = 1);
 
 /// The walk that `Walk::kAuto` means, by what was measured: on the CPU tile; on a CUDA device queue
 /// for trees of more than kTileLevels levels and for regions of interest of less than a tenth of

@@ -16,10 +16,7 @@ TreePlan::TreePlan(const CompiledTree& compiled, std::span<const image::Integral
     const tree::FlatWeak& weak = compiled.weaks[w];
     const TapRange& range = compiled.ranges[w];
     channels.push_back(range.channel);
-    const bool many = range.channel == features::kManyChannels;
-    many_channels = many_channels || many;
-    levels.push_back(
-        many ? kNoLevel : static_cast<int32_t>(channel_level[static_cast<size_t>(range.channel)]));
+    levels.push_back(static_cast<int32_t>(channel_level[static_cast<size_t>(range.channel)]));
     rules.push_back({taps.data() + range.first, static_cast<int32_t>(range.count),
                      2 * static_cast<uint32_t>(weak.alpha), weak.codes, weak.bins, weak.mask});
   }

@@ -15,13 +15,9 @@ namespace larch::pbt::cpu {
 struct TreePlan {
   tree::FlatTree flat;
   std::vector<features::LinearTap> taps;       ///< as offsets in the channel of each
-  std::vector<int32_t> channels;               ///< of each weak classifier, as TapRange::channel
+  std::vector<int32_t> channels;               ///< that each weak classifier reads
   std::vector<features::cpu::VoteRule> rules;  ///< one per weak classifier; they point into `taps`
-  std::vector<int32_t> levels;  ///< of each weak classifier: index in CpuPlan::levels, or kNoLevel
-  bool many_channels = false;   ///< some feature reads several channels
-
-  /// The level of a weak classifier that reads several channels.
-  static constexpr int32_t kNoLevel = -1;
+  std::vector<int32_t> levels;                 ///< index in CpuPlan::levels of each weak classifier
 
   /// `channel_level`: as in CpuPlan.
   TreePlan(const CompiledTree& compiled, std::span<const image::IntegralLayout> layouts,
@@ -34,12 +30,8 @@ struct TreePlan {
   template <class Element>
   int32_t response(size_t weak, const uint32_t* integral, const Element& element) const {
     const features::cpu::VoteRule& rule = rules[weak];
-    if (channels[weak] != features::kManyChannels) {
-      return features::linear_response(rule.taps, rule.n_tap,
-                                       integral + element(static_cast<size_t>(channels[weak])));
-    }
-    return features::response_of_channels(
-        rule.taps, rule.n_tap, [&](size_t channel) { return integral + element(channel); });
+    return features::linear_response(rule.taps, rule.n_tap,
+                                     integral + element(static_cast<size_t>(channels[weak])));
   }
 };
 

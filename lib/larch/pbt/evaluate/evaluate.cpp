@@ -13,8 +13,6 @@ namespace {
 
 constexpr Dispatch<void(const EvaluateJob&, const Context&)> kEvaluate{
     "pbt::evaluate", cpu::evaluate, LARCH_CUDA_FN(cuda::evaluate)};
-constexpr Dispatch<void(const PosteriorJob&, const Context&)> kPosterior{
-    "pbt::posterior", cpu::posterior, LARCH_CUDA_FN(cuda::posterior)};
 
 /// The work goes to the stream of the context, which is one of its device.
 void check_place(const image::IntegralSet& set, const Context& context) {
@@ -144,26 +142,5 @@ template void evaluate_resident(const CompiledModel&, const image::IntegralSet&,
                                 const Context&);
 template void evaluate_resident(const CompiledModel&, const image::IntegralSet&, Buffer<uint8_t>&,
                                 const Context&);
-
-std::vector<float> posterior(const CompiledModel& model, const image::IntegralSet& set,
-                             std::span<const Vec3i> voxels, const Context& context) {
-  check_compiled(model, set, context);
-  if (model.walk == Walk::kTile) {
-    throw Error(ExitCode::kBug, "pbt::posterior: the model was compiled for the tile walk");
-  }
-  for (const Vec3i& at : voxels) {
-    if (at.x < 0 || at.y < 0 || at.z < 0 || at.x >= set.size.x || at.y >= set.size.y ||
-        at.z >= set.size.z) {
-      throw UsageError("pbt::posterior: voxel (" + std::to_string(at.x) + ", " +
-                       std::to_string(at.y) + ", " + std::to_string(at.z) +
-                       ") lies outside of the image");
-    }
-  }
-  std::vector<float> out(voxels.size());
-  kPosterior(context.device,
-             PosteriorJob{set.layouts, set.data.data(), model.plan.get(), voxels, out.data()},
-             context);
-  return out;
-}
 
 }  // namespace larch::pbt

@@ -34,12 +34,6 @@ template <class T>
 void evaluate_resident(const CompiledModel& model, const image::IntegralSet& set, Buffer<T>& out,
                        const Context& context);
 
-/// The posteriors of a list of voxels, in its order; a voxel may be listed more than once. Throws
-/// as evaluate_resident, when a voxel lies outside of the image, and (a bug of the caller) when the
-/// model was compiled for the tile walk, whose trees are arranged for tiles.
-std::vector<float> posterior(const CompiledModel& model, const image::IntegralSet& set,
-                             std::span<const Vec3i> voxels, const Context& context);
-
 /// What one implementation receives; every pointer is of its device, except those of the host.
 struct EvaluateJob {
   Vec3i size{};
@@ -52,21 +46,11 @@ struct EvaluateJob {
   void* device_out = nullptr;             ///< null: memory of the call's own
   int64_t queue_items = kMostQueueItems;  ///< of the queue walk, at a level
 };
-/// The same for a list of voxels.
-struct PosteriorJob {
-  std::span<const image::IntegralLayout> layouts;  ///< host
-  const uint32_t* integral = nullptr;
-  const WalkPlan* plan = nullptr;
-  std::span<const Vec3i> voxels;  ///< host
-  float* host_out = nullptr;
-};
 namespace cpu {
 void evaluate(const EvaluateJob& job, const Context& context);
-void posterior(const PosteriorJob& job, const Context& context);
 }  // namespace cpu
 namespace cuda {
 void evaluate(const EvaluateJob& job, const Context& context);
-void posterior(const PosteriorJob& job, const Context& context);
 }  // namespace cuda
 
 }  // namespace larch::pbt

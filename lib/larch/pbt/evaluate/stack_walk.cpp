@@ -5,7 +5,7 @@
 #include "larch/core/parallel.h"
 #include "larch/pbt/evaluate/cpu_plan.h"
 
-// Visits of one voxel after the other: all of a volume, those of a region of interest, or a list.
+// Visits of one voxel after the other: all of a volume, or those of a region of interest.
 namespace larch::pbt::cpu {
 namespace {
 
@@ -50,18 +50,6 @@ void stack_walk(const EvaluateJob& job, const Context& context) {
                  for (int64_t i = begin * job.size.x; i < end * job.size.x; ++i) {
                    const bool wanted = job.roi == nullptr || job.roi[i] != 0;
                    store_probability(job, i, wanted ? visit.posterior(index.voxel(i)) : 0);
-                 }
-               });
-}
-
-void posterior(const PosteriorJob& job, const Context& context) {
-  const CpuPlan& plan = plan_of(job.plan);
-  constexpr int64_t kVoxels = 64;  // that a thread takes at a time
-  parallel_for(context.threads, static_cast<int64_t>(job.voxels.size()), kVoxels,
-               [&](int64_t begin, int64_t end) {
-                 VoxelVisit visit(plan, job.layouts, job.integral);
-                 for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-                   job.host_out[i] = tree::probability_float(visit.posterior(job.voxels[i]));
                  }
                });
 }

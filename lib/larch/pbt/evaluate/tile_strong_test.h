@@ -41,7 +41,6 @@ class TileStrongTest {
       h[static_cast<size_t>(visit.place)] = 0u - static_cast<uint32_t>(node.alpha_sum);
     }
     const int32_t end = node.first + node.n_weak;
-    if (tree_->many_channels) ask_many_channels(node.first, end, visits);
     ask_points(node.first, end, visits);
     for (size_t k = 1; k < places_.levels.size(); ++k) {
       TileLevel& level = places_.levels[k];
@@ -65,7 +64,7 @@ class TileStrongTest {
   size_t channel_of(int32_t weak) const {
     return static_cast<size_t>(tree_->channels[static_cast<size_t>(weak)]);
   }
-  /// Index of the level that a weak classifier reads, or TreePlan::kNoLevel.
+  /// Index of the level that a weak classifier reads.
   int32_t level_of(int32_t weak) const { return tree_->levels[static_cast<size_t>(weak)]; }
 
   /// The slots that the visiting voxels read at each level. Reading a whole slot was measured to
@@ -106,7 +105,7 @@ class TileStrongTest {
     int32_t channel = -1;
     for (int32_t w = begin; w < end; ++w) {
       const int32_t k = level_of(w);
-      if (k == TreePlan::kNoLevel || !places_.levels[static_cast<size_t>(k)].narrow) continue;
+      if (!places_.levels[static_cast<size_t>(k)].narrow) continue;
       if (tree_->channels[static_cast<size_t>(w)] != channel) {
         channel = tree_->channels[static_cast<size_t>(w)];
         point_base_.clear();
@@ -120,23 +119,6 @@ class TileStrongTest {
     }
     for (size_t i = 0; i < visits.size(); ++i) {
       places_.levels[0].sum[static_cast<size_t>(visits[i].place)] += point_sum_[i];
-    }
-  }
-
-  /// The weak classifiers whose features read several channels, voxel by voxel.
-  void ask_many_channels(int32_t begin, int32_t end, const Visits& visits) {
-    for (int32_t w = begin; w < end; ++w) {
-      if (level_of(w) != TreePlan::kNoLevel) continue;
-      const features::cpu::VoteRule& rule = tree_->rules[static_cast<size_t>(w)];
-      for (const Visit& visit : visits) {
-        const auto place = static_cast<size_t>(visit.place);
-        const int32_t value =
-            tree_->response(static_cast<size_t>(w), integral_,
-                            [&](size_t channel) { return places_.element(channel, place); });
-        if (learning::weak_vote(rule.codes, rule.bins, rule.mask, value)) {
-          places_.levels[0].sum[place] += rule.value;
-        }
-      }
     }
   }
 
