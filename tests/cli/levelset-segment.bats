@@ -19,6 +19,25 @@ dice = 2 * (found & truth).sum() / (found.sum() + truth.sum())
 $2"
 }
 
+@test "an image is opened twice: for its header, and for its voxels and their digest" {
+  strace -o /dev/null true || skip "strace cannot trace here"
+  "$BIN/make-samples" -o s --training 1 --test 1 --size 32,28,20 --format dicom -q
+  sleep 2.1  # headers of files that were just written are not kept
+  local traced=(strace -f -qq -e trace=openat -o opens.txt "$BIN/levelset-segment" -q)
+  expect 0 "${traced[@]}" --input image_0.nii.gz --sphere-mm 20,8,21,6 --lower 60 --upper 140 --output seg.nii.gz \
+    --mesh ball.vtk --qc qc.png
+  [ "$(grep -c '"image_0.nii.gz"' opens.txt)" -eq 2 ]
+  python "assert load('seg.nii.gz.json')['Larch']['Inputs'][0]['SHA256'] == '$(sha256sum < image_0.nii.gz | cut -c-64)'"
+  expect 0 "${traced[@]}" --input s/images/case_000 --init-labelmap s/labels/case_000.nii.gz --output dicom.nii.gz
+  [ "$(grep -c '0001.dcm"' opens.txt)" -eq 2 ]
+  [ "$(grep -c 'labels/case_000.nii.gz"' opens.txt)" -le 3 ]
+  cp -r s/images/case_000 copy
+  expect 0 "$BIN/levelset-segment" -q --input copy --init-labelmap s/labels/case_000.nii.gz --output other.nii.gz
+  python "
+one, other = (load(f)['Larch']['Inputs'][0]['SHA256'] for f in ('dicom.nii.gz.json', 'other.nii.gz.json'))
+assert one == other"  # the files of the copy are too young for their headers to be kept
+}
+
 @test "the line of the page: labels, mesh, report, picture, level set, distance and plot" {
   # Index (15, 14, 13) of this RAS affine is LPS (20, 8, 21).
   expect 0 segment --input image_0.nii.gz --sphere-mm 20,8,21,6 --lower 60 --upper 140 --curvature-weight 0.03 \

@@ -3,12 +3,36 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "cuda/core/check.cuh"
-#include "cuda/pbt/evaluate/plan.cuh"
+#include "cuda/pbt/evaluate/packed_tree.cuh"
 #include "larch/pbt/evaluate/evaluate.h"
 
 namespace larch::pbt::cuda {
+
+// Plans are what this device makes of compiled trees, once and for any number of volumes and
+// threads.
+
+/// A tree on the device.
+struct TreePlan {
+  std::vector<tree::FlatNode> nodes;  ///< on the host, for the queue walk
+  uint32_t root_q = 0;                ///< of a tree that is one leaf
+  PackedTree packed;
+  std::optional<Tiling> tiling;  ///< of the tile walk; none where queues take its place
+
+  bool is_leaf() const { return nodes[0].n_weak == 0; }
+};
+
+struct Plan final : WalkPlan {
+  Walk walk = Walk::kTile;
+  std::vector<TreePlan> trees;
+};
+/// The plan of a job, which cuda::plan made.
+inline const Plan& plan_of(const WalkPlan* plan) {
+  return static_cast<const Plan&>(*plan);
+}
 
 /// What every walk reads and writes, passed by value.
 struct WalkArguments {

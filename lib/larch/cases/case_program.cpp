@@ -25,12 +25,12 @@ struct OneCase {
   OneCase(const OneCase&) = delete;  // the job refers to the other members
   OneCase& operator=(const OneCase&) = delete;
   /// Checks its names.
-  OneCase(const detail::AnyCaseProgram& program, const CheckedRun& run, const Context& whole)
+  OneCase(const detail::AnyCaseProgram& program, const CheckedRun& run, const Context& context)
       : row{std::filesystem::path(program.images.input.path).filename().string(),
             program.images.input, ""},
         files(program.images.files()),
-        read(program.images.read_options(whole)),
-        job(row, files, read, whole, /*is_of_list=*/false) {
+        read(program.images.read_options(context, run.digests.sink())),
+        job(row, files, read, context, /*is_of_list=*/false) {
     if (!program.check_names) return;
     std::set<std::string> names;
     for (const RunInput& input : run.basis().inputs) names.insert(resolved_name(input.path));
@@ -102,9 +102,7 @@ CaseLook look_at_image(const CaseJob& job) {
 Outputs detail::run_cases(const AnyCaseProgram& program, const CheckedRun& run, Context& context) {
   const Images& images = program.images;
   give_memory_back(images.memory.count);
-  const DigestSink digest = [&run](const std::string& path, const std::string& sha256) {
-    run.digests.know(path, sha256);
-  };
+  const DigestSink digest = run.digests.sink();
   if (images.is_list()) {
     const ListedCases list(program, run, context);
     program.prepare(context, digest);

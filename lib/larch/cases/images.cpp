@@ -210,8 +210,9 @@ std::vector<std::string> Images::companions(const std::vector<CaseOutput>& files
   return companions;
 }
 
-ReadOptions Images::read_options(const Context& context) const {
+ReadOptions Images::read_options(const Context& context, const DigestSink& digest) const {
   ReadOptions read = reading.read_options(context);
+  read.digest = digest;
   read.series_uid = series;
   read.frame = frame;
   read.has_frame_flag = !are_sequences;

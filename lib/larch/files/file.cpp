@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -72,6 +73,23 @@ int64_t file_bytes(const std::string& path) {
   if (::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode)) return status.st_size;
   const std::string why = why_missing(path);
   throw InputError("'" + path + "' " + (why.empty() ? "is not a regular file" : why));
+}
+
+std::optional<FileStamp> settled_stamp(const std::string& path) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  const auto nanoseconds = [](const timespec& time) {
+    return static_cast<int64_t>(time.tv_sec) * kSecond + time.tv_nsec;
+  };
+  struct stat status {};
+  timespec now{};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  const FileStamp stamp{status.st_size, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim),
+                        status.st_ino, status.st_dev};
+  if (std::max(stamp.modified_ns, stamp.changed_ns) > nanoseconds(now) - 2 * kSecond) {
+    return std::nullopt;
+  }
+  return stamp;
 }
 
 std::vector<std::string> files_in(const std::string& folder) {

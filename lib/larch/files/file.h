@@ -37,6 +37,17 @@ std::string why_missing(const std::string& path);
 /// Size of a regular file. Throws InputError that names what is none.
 int64_t file_bytes(const std::string& path);
 
+/// What the system notes of a file; it differs after every change of the file.
+struct FileStamp {
+  int64_t bytes = 0, modified_ns = 0, changed_ns = 0;
+  uint64_t inode = 0, device = 0;
+
+  friend bool operator==(const FileStamp&, const FileStamp&) = default;
+};
+/// Nothing of what is no regular file, and of a file that was changed within the last two seconds:
+/// another change may leave it the same time then.
+std::optional<FileStamp> settled_stamp(const std::string& path);
+
 /// The files of a folder, without those of folders below, sorted; links that lead nowhere are among
 /// them. Throws InputError that names a folder that cannot be read.
 std::vector<std::string> files_in(const std::string& folder);

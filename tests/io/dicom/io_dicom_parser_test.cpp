@@ -104,7 +104,7 @@ TEST_CASE("frames without a position are refused before planes are made of them"
   slice.raw_pixels = std::string(125000, '\0');
   const TemporaryFolder folder;
   write_file(folder / "x.dcm", made_dicom(slice));
-  const io::DicomObject object = io::read_dicom_object(folder / "x.dcm");
+  const io::DicomObject object = io::describe_dicom(io::read_dicom_file(folder / "x.dcm"));
   CHECK(object.planes.size() == 1);  // for all frames, which are alike
   CHECK_THAT(message_of<InputError>([&] { read_volume<float>(folder / "x.dcm"); }),
              Contains("has no position or orientation in space"));

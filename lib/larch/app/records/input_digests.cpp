@@ -51,8 +51,9 @@ Json folder_stamp(const std::string& path) {
 }
 
 /// SHA-256 of a file; of a folder, that of the lines "<sha256>  <name>" of its files (and those of
-/// the folders below) in the order of their names. Empty for what is neither. Throws InputError.
-std::string input_digest(const std::string& path) {
+/// the folders below) in the order of their names. Empty for what is neither. `known`: digests of
+/// files of the folder, by path. Throws InputError.
+std::string input_digest(const std::string& path, const std::map<std::string, std::string>& known) {
   std::error_code error;
   if (fs::is_regular_file(path, error)) return sha256_of_file(path);
   if (!fs::is_directory(path, error)) return "";  // a pipe cannot be read again
@@ -68,7 +69,9 @@ std::string input_digest(const std::string& path) {
   std::sort(files.begin(), files.end());
   std::string rows;
   for (const std::string& file : files) {
-    rows += sha256_of_file((fs::path(path) / file).string()) + "  " + file + "\n";
+    const std::string whole = (fs::path(path) / file).string();
+    const auto found = known.find(whole);
+    rows += (found != known.end() ? found->second : sha256_of_file(whole)) + "  " + file + "\n";
   }
   return sha256_of(rows);
 }
@@ -96,12 +99,19 @@ void InputDigests::know(const std::string& path, const std::string& digest) {
   const std::lock_guard lock(mutex_);
   const auto noted = noted_.find(path);
   if (noted != noted_.end()) digests_.emplace(path + "\n" + noted->second.dump(), digest);
+  const std::string folder = fs::path(path).parent_path().string();
+  if (noted_.contains(folder)) files_[folder].emplace(path, digest);
+}
+
+DigestSink InputDigests::sink() {
+  return [this](const std::string& path, const std::string& digest) { know(path, digest); };
 }
 
 Json InputDigests::record(const std::string& path) {
   Json stamp = input_stamp(path);
   if (stamp.is_null()) return Json::object();
   const std::string key = path + "\n" + stamp.dump();
+  std::map<std::string, std::string> files;
   {
     const std::lock_guard lock(mutex_);
     const auto noted = noted_.find(path);
@@ -109,13 +119,14 @@ Json InputDigests::record(const std::string& path) {
       stamp["ChangedDuringRun"] = true;
       return stamp;
     }
+    if (noted != noted_.end()) files = files_[path];
     const auto known = digests_.find(key);
     if (known != digests_.end()) {
       stamp["SHA256"] = known->second;
       return stamp;
     }
   }
-  const std::string digest = input_digest(path);
+  const std::string digest = input_digest(path, files);
   if (digest.empty() || input_stamp(path) != stamp) {
     stamp["ChangedDuringRun"] = true;
     return stamp;

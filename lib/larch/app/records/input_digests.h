@@ -7,6 +7,7 @@
 #include <string>
 
 #include "larch/config/config.h"
+#include "larch/core/digest.h"
 
 namespace larch::detail {
 
@@ -23,8 +24,11 @@ class InputDigests {
  public:
   /// Remembers the stamp of an input that is going to be read.
   void note(const std::string& path);
-  /// The digest of what was read of an input since it was noted, so that `record` does not read it.
+  /// The digest of what was read of an input, or of a file of a folder that is one, since it was
+  /// noted, so that `record` does not read it.
   void know(const std::string& path, const std::string& digest);
+  /// Calls know().
+  DigestSink sink();
   /// The stamp, and "SHA256" unless the input cannot be read twice (a pipe). If the stamp is not
   /// what it was when it was noted, there is "ChangedDuringRun" instead: also after a change of
   /// rights or names alone, since a content that is written over keeps its size and can be given
@@ -34,7 +38,8 @@ class InputDigests {
  private:
   std::mutex mutex_;
   std::map<std::string, config::Json> noted_;
-  std::map<std::string, std::string> digests_;  // by path and stamp
+  std::map<std::string, std::string> digests_;                       // by path and stamp
+  std::map<std::string, std::map<std::string, std::string>> files_;  // of noted folders, by path
 };
 
 }  // namespace larch::detail

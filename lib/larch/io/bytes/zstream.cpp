@@ -6,6 +6,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "larch/core/digest.h"
 #include "larch/core/error.h"
 #include "larch/core/host_memory.h"
 #include "larch/core/parallel.h"
@@ -50,11 +52,13 @@ struct ZReader::State {
   }
 
   int file = -1;           ///< below 0: all bytes are in `ahead`
+  int64_t size = 0;        ///< bytes of the file from where it was opened
   int64_t left = 0;        ///< bytes of the file that are not in `ahead` yet
   std::string buffer;      ///< bytes of the file that were read ahead
   std::string_view ahead;  ///< those that are not used yet
   z_stream stream{};
   bool has_stream = false, ended = false;
+  std::optional<Sha256> sha256{};  ///< of all that was read
 };
 
 ZReader::ZReader(const std::string& path, int64_t start, size_t buffer_bytes) : path_(path) {
@@ -65,15 +69,21 @@ ZReader::ZReader(const std::string& path, int64_t start, size_t buffer_bytes) : 
   begin_stream();
 }
 
-ZReader::ZReader(const std::string& path, int64_t start, Packing packing)
-    : path_(path), packing_(packing) {
-  open(start, size_t{1} << 18);
+ZReader::ZReader(const std::string& path, int64_t start, Packing packing, bool hashes)
+    : path_(path) {
+  open(hashes ? 0 : start, size_t{1} << 18);
+  if (hashes) {
+    state_->sha256.emplace();
+    skip(start);
+  }
+  packing_ = packing;
   begin_stream();
 }
 
 ZReader::ZReader(std::string_view bytes, Packing packing, const std::string& path)
     : path_(path), packing_(packing), state_(std::make_unique<State>()) {
   state_->ahead = bytes;
+  state_->size = static_cast<int64_t>(bytes.size());
   begin_stream();
 }
 
@@ -86,7 +96,7 @@ void ZReader::open(int64_t start, size_t buffer_bytes) {
   if (state_->file < 0 || ::lseek(state_->file, start, SEEK_SET) != start) {
     bad_path(path_, std::string(std::strerror(errno)) + "; check its permissions");
   }
-  state_->left = std::max<int64_t>(file_bytes(path_) - start, 0);
+  state_->size = state_->left = std::max<int64_t>(file_bytes(path_) - start, 0);
   state_->buffer.resize(buffer_bytes);
 }
 
@@ -97,8 +107,7 @@ void ZReader::begin_stream() {
 }
 
 int64_t ZReader::most_bytes() const {
-  const int64_t all = state_->left + static_cast<int64_t>(state_->ahead.size());
-  return compressed() ? all * kMostDeflate : all;
+  return compressed() ? state_->size * kMostDeflate : state_->size;
 }
 
 /// Reads ahead once all that was read is used. False at the end.
@@ -110,6 +119,7 @@ bool ZReader::fill() {
   if (got < 0) bad_path(path_, std::strerror(errno));
   state.left = std::max<int64_t>(state.left - got, 0);
   state.ahead = std::string_view(state.buffer).substr(0, static_cast<size_t>(got));
+  if (state.sha256) state.sha256->update(state.ahead.data(), state.ahead.size());
   return got > 0;
 }
 
@@ -161,9 +171,11 @@ int64_t ZReader::read(void* to, int64_t bytes) {
 void ZReader::skip(int64_t bytes) {
   State& state = *state_;
   if (!compressed()) {
-    const auto taken = std::min(bytes, static_cast<int64_t>(state.ahead.size()));
-    state.ahead.remove_prefix(static_cast<size_t>(taken));
-    bytes -= taken;
+    do {
+      const auto taken = std::min(bytes, static_cast<int64_t>(state.ahead.size()));
+      state.ahead.remove_prefix(static_cast<size_t>(taken));
+      bytes -= taken;
+    } while (bytes > 0 && state.sha256 && fill());
     if (bytes > state.left || ::lseek(state.file, bytes, SEEK_CUR) < 0) {
       bad(path_, "the file ends before its data; truncated?");
     }
@@ -176,6 +188,11 @@ void ZReader::skip(int64_t bytes) {
     if (got == 0) bad(path_, "the file ends before its data; truncated?");
     bytes -= got;
   }
+}
+
+std::string ZReader::sha256() {
+  while (fill()) state_->ahead = {};
+  return hex(state_->sha256->digest());
 }
 
 int64_t ZReader::finish() {

@@ -19,8 +19,9 @@ class ZReader {
   /// The file from byte `start` on, which gzip has packed if it begins as its streams do. As many
   /// bytes as the buffer holds are read ahead: few for a header alone.
   explicit ZReader(const std::string& path, int64_t start = 0, size_t buffer_bytes = 1 << 18);
-  /// The file from byte `start` on, packed in the given way.
-  ZReader(const std::string& path, int64_t start, Packing packing);
+  /// The file from byte `start` on, packed in the given way. `hashes`: all bytes of the file are
+  /// read, for sha256().
+  ZReader(const std::string& path, int64_t start, Packing packing, bool hashes = false);
   /// Bytes in memory that came from the file `path` and stay there as long as the reader does.
   ZReader(std::string_view bytes, Packing packing, const std::string& path);
   ~ZReader();
@@ -34,6 +35,8 @@ class ZReader {
   /// Reads what is left of a stream, at most 64 MiB, so that its check sum is compared, and returns
   /// how many bytes that were.
   int64_t finish();
+  /// SHA-256 of the file, whose rest is read, as hexadecimal.
+  std::string sha256();
   /// The most bytes that the file can hold when unpacked.
   int64_t most_bytes() const;
   bool compressed() const { return packing_ != Packing::kNone; }

@@ -12,6 +12,7 @@
 
 #include "larch/core/error.h"
 #include "larch/files/file.h"
+#include "larch/io/bytes/kept_headers.h"
 #include "larch/io/bytes/message.h"
 
 namespace larch::io {
@@ -57,6 +58,32 @@ std::string slice_ending(std::filesystem::path name) {
   return ending.find_first_not_of(".0123456789") == std::string::npos ? "" : ending;
 }
 
+/// Opens a file; nothing if it does not begin as DICOM files do.
+std::optional<DicomBytes> opened(const std::string& path) {
+  DicomBytes in(path);
+  const int64_t start = std::min(in.size(), static_cast<int64_t>(kBeginning));
+  if (starts_as_dicom(in.read({0, start}))) return in;
+  return std::nullopt;
+}
+
+KeptHeaders<DicomObject>& kept_headers() {
+  static KeptHeaders<DicomObject> kept;
+  return kept;
+}
+
+/// The header of a file; nothing if it does not begin as DICOM files do.
+std::optional<DicomObject> header_of(const std::string& path) {
+  const std::optional<FileStamp> stamp = settled_stamp(path);
+  std::optional<DicomObject> object = kept_headers().find(path, stamp);
+  if (object) return object;
+  std::optional<DicomBytes> in = opened(path);
+  if (!in) return std::nullopt;
+  object = describe_dicom(read_dicom_file(path, std::move(*in)));
+  object->stamp = stamp;
+  if (object->problem.empty()) kept_headers().keep(path, stamp, *object);
+  return object;
+}
+
 // Tells whether a file that does not begin as DICOM may be passed over. Throws InputError if it
 // seems to be a slice, since none may vanish: it is empty, or is named as those of `endings` are.
 void require_no_slice(const std::string& path, const std::set<std::string>& endings) {
@@ -76,11 +103,13 @@ std::vector<DicomObject> images_in(const std::string& folder, std::vector<std::s
   std::vector<std::string> others;
   std::set<std::string> endings{"", ".dcm", ".dicom", ".dic", ".dc3", ".ima", ".acr"}, series;
   for (const std::string& path : files_in(folder)) {
-    if (std::filesystem::path(path).filename() == "DICOMDIR" || !starts_as_dicom(start_of(path))) {
+    std::optional<DicomObject> header;
+    if (std::filesystem::path(path).filename() != "DICOMDIR") header = header_of(path);
+    if (!header) {
       others.push_back(path);
       continue;
     }
-    DicomObject object = read_dicom_object(path);
+    DicomObject& object = *header;
     // A damaged file may be of any series, unless it names its own before the damage.
     if (object.series_uid.empty() && !object.problem.empty()) throw InputError(object.problem);
     if (object.has_pixels) {
@@ -113,7 +142,11 @@ std::vector<DicomObject> images_in(const std::string& folder, std::vector<std::s
 
 std::vector<DicomObject> objects_of(const std::string& path, const ReadOptions& options,
                                     std::vector<std::string>& warnings) {
-  if (!is_folder(path)) return {read_dicom_object(path)};
+  if (!is_folder(path)) {
+    std::optional<DicomObject> object = header_of(path);
+    if (!object) refuse_start(path, start_of(path));
+    return {std::move(*object)};
+  }
   std::vector<DicomObject> images = images_in(path, warnings);
   std::map<std::string, std::vector<const DicomObject*>> series;
   for (const DicomObject& image : images) series[image.series_uid].push_back(&image);
@@ -212,12 +245,10 @@ void rescale_plane(const std::byte* pixels, const DicomObject& object, const Dic
 
 DicomImage::DicomImage(const std::string& path, const OpenOptions& options)
     : ImageFile(path), options_(options.read), is_sequence_(options.is_sequence) {
-  if (!is_folder(path)) {
-    const std::string start = start_of(path);
-    if (!starts_as_dicom(start)) refuse_start(path, start);
-  }
   if (is_sequence_) {
-    file_ = read_dicom_file(path);
+    std::optional<DicomBytes> in = opened(path);
+    if (!in) refuse_start(path, start_of(path));
+    file_ = read_dicom_file(path, std::move(*in));
     objects_.push_back(describe_dicom(*file_));
   } else {
     objects_ = objects_of(path, options_, header_.warnings);
@@ -310,8 +341,17 @@ std::vector<std::string> DicomImage::files() const {
 
 DicomPixels& DicomImage::pixels_of(int object) {
   if (!pixels_ || object != object_of_pixels_) {
-    pixels_ = std::make_unique<DicomPixels>(objects_[static_cast<size_t>(object)], options_);
+    const DicomObject& of_file = objects_[static_cast<size_t>(object)];
+    pixels_ = std::make_unique<DicomPixels>(of_file, options_);
     object_of_pixels_ = object;
+    if (of_file.stamp && settled_stamp(of_file.path) != of_file.stamp) {
+      bad(of_file.path,
+          "it was changed after its header was read; is it being copied? Start again");
+    }
+    if (options_.digest && hashed_.insert(object).second) {
+      const std::string digest = pixels_->sha256();
+      if (!digest.empty()) options_.digest(of_file.path, digest);
+    }
   }
   return *pixels_;
 }
@@ -378,7 +418,7 @@ void DicomImage::read_segments(int slice, std::span<float> out) {
 }
 
 bool is_dicom(const std::string& path) {
-  if (is_folder(path)) return true;
+  if (is_folder(path) || kept_headers().find(path, settled_stamp(path))) return true;
   try {
     return starts_as_dicom(start_of(path));
   } catch (const InputError&) {

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -51,6 +52,7 @@ class DicomImage : public ImageFile {
   std::string problem_;             ///< of the geometry of a cine of which no frame is chosen
   std::unique_ptr<DicomPixels> pixels_;
   int object_of_pixels_ = 0;
+  std::set<int> hashed_;           ///< the files whose digests were told
   std::vector<std::byte> stored_;  ///< of one plane
 };
 

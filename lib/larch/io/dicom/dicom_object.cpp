@@ -454,10 +454,6 @@ std::string kind_of(const DicomFile& file) {
 
 }  // namespace
 
-DicomObject read_dicom_object(const std::string& path) {
-  return describe_dicom(read_dicom_file(path));
-}
-
 DicomObject describe_dicom(const DicomFile& file) {
   const std::string& path = *file.path;
   const DicomDataset& data = file.data;

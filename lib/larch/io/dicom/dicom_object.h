@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "larch/files/file.h"
 #include "larch/io/dicom/dicom_parser.h"
 #include "larch/io/formats/image_file.h"
 
@@ -65,6 +66,7 @@ std::optional<DicomSegments> segments_of(const DicomDataset& data, const std::st
 /// The header of one file.
 struct DicomObject {
   std::string path, kind, series_uid, modality, description;
+  std::optional<FileStamp> stamp{};  ///< of a file that was known when its header was read
   int frames = 1;
   /// Several frames without positions, that were not described one by one: `planes` holds the first
   /// one, and the others are like it.
@@ -88,10 +90,7 @@ struct DicomObject {
 /// The type of the stored numbers.
 Component component_of(const DicomPixelFormat& format);
 
-/// Reads the header. Throws InputError if it is not DICOM or damaged.
-DicomObject read_dicom_object(const std::string& path);
-
-/// The same of a file that was taken apart.
+/// The header of a file that was taken apart. Throws InputError if it is damaged.
 DicomObject describe_dicom(const DicomFile& file);
 
 /// Finds the frames of compressed pixel data. Throws InputError if the pixel data cannot hold the
@@ -126,6 +125,8 @@ class DicomPixels {
   /// way that is not supported, or other bits set than the header says, unless `options` allow
   /// that.
   void read(const FrameRange& frames, std::span<std::byte> to);
+  /// SHA-256 of the file as hexadecimal; empty of a deflated one.
+  std::string sha256() { return in_.sha256(); }
 
  private:
   void read_native(const FrameRange& frames, std::span<std::byte> to);

@@ -3,12 +3,14 @@
 #include "larch/io/dicom/dicom_parser.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <iterator>
 #include <tuple>
 #include <utility>
 
+#include "larch/core/digest.h"
 #include "larch/core/error.h"
 #include "larch/core/host_memory.h"
 #include "larch/files/file.h"
@@ -353,8 +355,25 @@ DicomBytes::DicomBytes(const std::string& path, std::shared_ptr<const std::strin
     : path_(path),
       inflated_(std::move(inflated)),
       size_(inflated_ ? static_cast<int64_t>(inflated_->size()) : file_bytes(path)) {
+  if (inflated_) return;
   in_.rdbuf()->pubsetbuf(nullptr, 0);  // what is read ahead stands in block_
   in_.open(path, std::ios::binary);
+  if (in_) return;
+  throw InputError("cannot read '" + path + "': " + std::strerror(errno) +
+                   ": check its permissions");
+}
+
+std::string DicomBytes::sha256() {
+  if (inflated_) return "";
+  Sha256 all;
+  std::vector<char> piece(1 << 16);
+  in_.seekg(0);
+  while (in_) {
+    in_.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    all.update(piece.data(), static_cast<size_t>(in_.gcount()));
+  }
+  in_.clear();
+  return hex(all.digest());
 }
 
 void DicomBytes::read(const FilePiece& piece, void* to) {
@@ -389,10 +408,13 @@ std::string DicomBytes::read(const FilePiece& piece) {
 }
 
 DicomFile read_dicom_file(const std::string& path) {
+  return read_dicom_file(path, DicomBytes(path));
+}
+
+DicomFile read_dicom_file(const std::string& path, DicomBytes in) {
   using enum TransferSyntax;
   DicomFile file;
   file.path = std::make_unique<const std::string>(path);
-  DicomBytes in(path);
   Parser parser(in, file);
   if (in.size() >= 132 && in.read({128, 4}) == "DICM") parser.at = 132;
   const int64_t start = parser.at;

@@ -109,8 +109,11 @@ DicomFile read_dicom_file(const std::string& path);
 /// The bytes of a DICOM file, or those that a deflated one holds.
 class DicomBytes {
  public:
+  /// Throws InputError if the file cannot be opened.
   explicit DicomBytes(const std::string& path, std::shared_ptr<const std::string> inflated = {});
   int64_t size() const { return size_; }
+  /// SHA-256 of the file as hexadecimal; empty for what was inflated.
+  std::string sha256();
   /// Throws InputError if the file has become shorter.
   void read(const FilePiece& piece, void* to);
   std::string read(const FilePiece& piece);
@@ -122,6 +125,9 @@ class DicomBytes {
   std::string block_{};  ///< bytes of the file from block_at_ on
   std::ifstream in_;
 };
+
+/// The same of a file that is open.
+DicomFile read_dicom_file(const std::string& path, DicomBytes in);
 
 /// Throws InputError "'path': what; repair the header or export the file again".
 [[noreturn]] void bad_header(const std::string& path, const std::string& what);

@@ -172,8 +172,11 @@ void bad_voxels(const VoxelPlace& place, const char* what) {
           what + "; copy or export the file again");
 }
 
-StoredImage::StoredImage(const std::string& path, StoredHeader stored)
-    : ImageFile(path), header_path_(std::move(stored.path)), place_(std::move(stored.place)) {
+StoredImage::StoredImage(const std::string& path, StoredHeader stored, DigestSink digest)
+    : ImageFile(path),
+      header_path_(std::move(stored.path)),
+      place_(std::move(stored.place)),
+      digest_(std::move(digest)) {
   header_ = std::move(stored.header);
   frame_bytes_ = checked_bytes(header_, path);
   all_bytes_ = frame_bytes_ * header_.frames;
@@ -193,7 +196,11 @@ std::vector<std::string> StoredImage::files() const {
 void StoredImage::seek(int64_t from) {
   if (!in_ || from < at_) {
     at_ = 0;
-    in_ = std::make_unique<ZReader>(place_.path, place_.byte, place_.packing);
+    is_hashed_ = from == 0 && digest_ != nullptr;
+    in_ = std::make_unique<ZReader>(place_.path, place_.byte, place_.packing, is_hashed_);
+    if (place_.stamp && settled_stamp(place_.path) != place_.stamp) {
+      bad(path(), "it was changed after its header was read; is it being copied? Start again");
+    }
     in_->skip(place_.skipped);
   }
   in_->skip(from - at_);
@@ -220,13 +227,16 @@ void StoredImage::read(int64_t from, std::span<std::byte> to) {
 void StoredImage::finish() {
   if (!in_) return;
   const int64_t rest = all_bytes_ - at_;
-  const int64_t came = in_->finish();
-  in_.reset();
-  if (place_.packing == Packing::kNone) return;
-  if (came < std::min(rest, int64_t{1} << 26)) bad_voxels(place_);
+  const std::unique_ptr<ZReader> in = std::move(in_);
+  const int64_t came = in->finish();
+  const bool is_packed = place_.packing != Packing::kNone;
+  if (is_packed && came < std::min(rest, int64_t{1} << 26)) bad_voxels(place_);
   if (place_.packing == Packing::kZlib && came > rest) {
     bad_voxels(place_, "they hold more than the header says");
   }
+  if (!is_hashed_ || rest != 0) return;
+  digest_(place_.path, in->sha256());
+  digest_ = nullptr;
 }
 
 void DecodedImage::read(int64_t from, std::span<std::byte> to) {

@@ -16,6 +16,7 @@
 
 #include "larch/data/mesh.h"
 #include "larch/data/volume.h"
+#include "larch/files/file.h"
 #include "larch/io/bytes/zstream.h"
 #include "larch/io/formats/read_options.h"
 
@@ -153,6 +154,7 @@ struct VoxelPlace {
   int64_t skipped = 0;         ///< unpacked bytes before them
   bool swapped = false;        ///< other byte order than this machine's
   int64_t values_between = 1;  ///< voxels between the channels of one; 1: they stand side by side
+  std::optional<FileStamp> stamp{};  ///< of a file that was known when its header was read
 };
 
 /// Throws InputError that tells damage of packed voxels from a truncated file.
@@ -169,7 +171,8 @@ struct StoredHeader {
 /// The voxels of such a file: the one reader of raw, gzip and zlib data, whole or in batches.
 class StoredImage : public ImageFile {
  public:
-  StoredImage(const std::string& path, StoredHeader stored);
+  /// `digest` is told that of the file of the voxels when these are read in one go.
+  StoredImage(const std::string& path, StoredHeader stored, DigestSink digest);
   void read(int64_t from, std::span<std::byte> to) override;
   bool reads_slices() const override { return place_.values_between == 1; }
   void finish() override;
@@ -182,6 +185,8 @@ class StoredImage : public ImageFile {
   VoxelPlace place_;
   int64_t frame_bytes_ = 0, all_bytes_ = 0, at_ = 0;
   std::unique_ptr<ZReader> in_;
+  DigestSink digest_;
+  bool is_hashed_ = false;  ///< what in_ reads
 };
 
 /// An image of a format whose decoder gives all voxels at once.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "larch/core/error.h"
@@ -418,7 +419,9 @@ StoredHeader read_nifti_header(const std::string& given_path) {
   set_times(fields, out.header);
   set_data(fields, given_path, header_size, out);
   if (guarded(Guard::kNiftiOffset)) check_extensions(in, header_size, out);
-  const ZReader data(out.place.path);
+  std::optional<ZReader> of_voxels;
+  if (out.place.path != path) of_voxels.emplace(out.place.path);
+  const ZReader& data = of_voxels ? *of_voxels : in;
   out.header.most_bytes = data.most_bytes() - out.place.byte;
   out.place.values_between = out.header.colour ? 1 : out.header.grid.voxels();
   if (data.compressed()) {  // the header is in the stream

@@ -379,8 +379,11 @@ void set_start(const TextHeader& text, StoredHeader& out) {
   const int64_t bytes = integer_field(text, "byte skip", -1);
   if (bytes == -1 && packed) text.bad_line("byte skip");
   const int64_t size = file_bytes(place.path), header_end = place.byte;
-  std::ifstream in(place.path, std::ios::binary);
-  in.seekg(place.byte);
+  std::ifstream in;
+  if (lines > 0 && bytes >= 0) {
+    in.open(place.path, std::ios::binary);
+    in.seekg(place.byte);
+  }
   for (int64_t left = bytes < 0 ? 0 : lines; left > 0; ++place.byte) {
     const int c = in.get();
     if (c == std::char_traits<char>::eof()) bad_voxels(place);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "larch/config/fields.h"
+#include "larch/core/digest.h"
 #include "larch/data/grid.h"
 
 namespace larch {
@@ -51,6 +52,8 @@ struct ReadOptions {
   /// The grid of the image that a label map belongs to. DICOM segmentations leave out slices
   /// without a segment, which are background then.
   std::optional<Grid> label_grid{};
+  /// Is told the digests of the files that are read whole.
+  DigestSink digest{};
 };
 
 /// Passes if `options` allow it, with a warning; throws InputError otherwise, naming the flag.

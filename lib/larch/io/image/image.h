@@ -32,7 +32,7 @@ inline Field<std::optional<int>> frame_field(std::optional<int>& frame) {
 /// For the mask or label map that goes with an image, on its grid: the same allowances, but no
 /// value that stands for NaN, and neither series nor frame, which are the image's.
 inline ReadOptions label_options(const ReadOptions& image, const std::optional<Grid>& grid = {}) {
-  return {{}, {}, image.allow, image.warn, {}, /*has_frame_flag=*/false, false, grid};
+  return {{}, {}, image.allow, image.warn, {}, /*has_frame_flag=*/false, false, grid, image.digest};
 }
 
 /// What a header says about an image, without reading its voxels.

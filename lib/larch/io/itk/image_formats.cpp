@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "larch/files/file.h"
+#include "larch/io/bytes/kept_headers.h"
 #include "larch/io/dicom/dicom_image.h"
 #include "larch/io/formats/pictures.h"
 #include "larch/io/formats/volumes.h"
@@ -12,8 +13,19 @@ namespace larch::io {
 namespace {
 
 template <StoredHeader (*kReadHeader)(const std::string&)>
-std::unique_ptr<ImageFile> open_stored(const std::string& path, const OpenOptions&) {
-  return std::make_unique<StoredImage>(path, kReadHeader(path));
+std::unique_ptr<ImageFile> open_stored(const std::string& path, const OpenOptions& options) {
+  static KeptHeaders<StoredHeader> kept;
+  const std::optional<FileStamp> stamp = settled_stamp(path);
+  std::optional<StoredHeader> stored = kept.find(path, stamp);
+  if (!stored) {
+    stored = kReadHeader(path);
+    // Of two files one can change without the other.
+    if (stored->path == path && stored->place.path == path) {
+      stored->place.stamp = stamp;
+      kept.keep(path, stamp, *stored);
+    }
+  }
+  return std::make_unique<StoredImage>(path, std::move(*stored), options.read.digest);
 }
 
 std::unique_ptr<ImageFile> open_dicom(const std::string& path, const OpenOptions& options) {

@@ -170,10 +170,14 @@ void ImageIO::take_geometry(const Header& header) {
 
 void ImageIO::ReadImageInformation() {
   carried([&] {
-    if (is_file(m_FileName)) refuse_placeholder(m_FileName, read_file(m_FileName, kBeginning));
     const Format* format = format_for_reading(m_FileName);
     if (format == nullptr) bad_path(m_FileName, "not an image that Larch reads");
-    file_ = format->open(m_FileName, options);
+    try {
+      file_ = format->open(m_FileName, options);
+    } catch (const InputError&) {
+      if (is_file(m_FileName)) refuse_placeholder(m_FileName, read_file(m_FileName, kBeginning));
+      throw;
+    }
     const Header& header = file_->header();
     checked_bytes(header, m_FileName);
     take_geometry(header);
