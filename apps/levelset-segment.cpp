@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/levelset/arithmetic_version.h"
+#include "larch/levelset.h"
 #include "larch/pipeline/levelset/segmentation.h"
 
 namespace {

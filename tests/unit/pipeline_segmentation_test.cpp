@@ -13,23 +13,10 @@
 
 #include "larch/core/error.h"
 #include "larch/files/file.h"
-#include "larch/pipeline/levelset/segmentation_outputs.h"
-#include "larch/pipeline/levelset/segmentation_surface.h"
+#include "larch/pipeline/levelset/segmentation.h"
 
 namespace larch::pipeline {
 namespace {
-
-TEST_CASE("labels to start from are found, whatever their values and wherever they come from") {
-  levelset::SegmentRequest request;
-  CHECK(labels_of(request).empty());
-  request.spheres = {{{1, 1, 1}, 2, true, 9}, {{2, 2, 2}, 2, true, 9}};
-  CHECK(labels_of(request) == std::vector{9});
-  request.initial_labels = LabelVolume(Grid{{4, 4, 4}});
-  request.initial_labels[3] = 60000;
-  request.initial_labels[4] = request.initial_labels[7] = 9;
-  request.initial_phi.push_back({2, {}});
-  CHECK(labels_of(request) == std::vector{2, 9, 60000});
-}
 
 TEST_CASE("ITK's scalings stand for a curvature weight, by the window and the spacing") {
   const auto scaled = [](double propagation, double curvature) {
@@ -96,13 +83,14 @@ TEST_CASE("a long history is thinned out, to the last iteration, without losing 
     CHECK(flipped == static_cast<int64_t>(steps));
   }
   CHECK(segmentation_report(result_of(0), {})["labels"][0]["iterations"] == 0);
-  CHECK_NOTHROW(segmentation_plot(result_of(0), levelset::Tracker::kBrick, "empty"));
+  CHECK_NOTHROW(segmentation_plot(result_of(0), "empty"));
 }
 
 TEST_CASE("a distance where nothing or all is inside is the diagonal of the image") {
   const Grid grid{{4, 4, 4}};
-  CHECK(distance_of(Volume<float>(grid, 1), 3, 1)[0] == Approx(std::sqrt(48.0)));
-  CHECK(distance_of(Volume<float>(grid, -1), 3, 1)[0] == Approx(-std::sqrt(48.0)));
+  CHECK(levelset::surface_distance_mm(Volume<float>(grid, 1), 3, 1)[0] == Approx(std::sqrt(48.0)));
+  CHECK(levelset::surface_distance_mm(Volume<float>(grid, -1), 3, 1)[0] ==
+        Approx(-std::sqrt(48.0)));
 }
 
 /// A ball that the border of the image cuts, its values those of a speed and not of a distance.
@@ -120,13 +108,13 @@ TEST_CASE("mesh and distance are those of the surface between voxels, not of vox
   Grid grid{{30, 30, 14}};
   grid.spacing_mm = {0.5, 0.5, 1.5};
   const Volume<float> surface = cut_ball(grid, 6);
-  const Mesh mesh = mesh_of(surface, 2);
+  const Mesh mesh = levelset::surface_mesh(surface, 2);
   double off = 0;
   for (const Vec3d& v : mesh.vertices_mm) {
     if (v.x >= 0) off = std::max(off, std::abs(norm(v - Vec3d{0.1, 7.2, 9.1}) - 6));
   }
   CHECK(off < 0.03);  // linear places are up to 1.5^2 / 8 / 6 = 0.047 off
-  const Volume<float> distance_mm = distance_of(surface, 1.5, 2);
+  const Volume<float> distance_mm = levelset::surface_distance_mm(surface, 1.5, 2);
   double near = 0, far = 0;
   for (int64_t i = 0; i < grid.voxels(); ++i) {
     const Vec3i at = grid.voxel(i);

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/levelset/initial/first_surfaces.h"
 #include "larch/levelset/place_surface.h"
+#include "larch/levelset/speed/edges.h"
 
 namespace larch::levelset {
 namespace {
@@ -114,6 +117,51 @@ void warn_of_result(const LabelResult& label, SegmentRun& run) {
   }
 }
 
+/// Seconds that the steps between two looks at the stop flag and the clock shall take.
+constexpr double kPauseSeconds = 0.5;
+/// Iterations between two looks: at first, and at most.
+constexpr int64_t kFirstSteps = 64, kMostSteps = 2000;
+
+/// The part of a job that is done: it is at its end when its labels have not changed for long
+/// enough or it has made all of its iterations.
+double fraction_done(const EvolveJob& job) {
+  if (job.progress.stop != Stop::kNone) return 1;
+  const auto part = [](int64_t value, int64_t whole) {
+    return whole > 0 ? static_cast<double>(value) / static_cast<double>(whole) : 0;
+  };
+  return std::max(part(job.progress.quiet, job.stops.unchanged_labels),
+                  part(job.progress.iterations, job.stops.max_iterations));
+}
+
+std::string progress_text(const EvolveJob& job) {
+  int64_t active = 0, changed = 0;
+  for (const std::vector<StepCount>& history : job.history) {
+    if (history.empty() || job.progress.stop != Stop::kNone) continue;
+    active += history.back().active;
+    changed += history.back().changed;
+  }
+  return "iteration " + std::to_string(job.progress.iterations) + ", " + std::to_string(active) +
+         (job.tracker == Tracker::kBrick ? " active bricks, " : " active voxels, ") +
+         std::to_string(changed) + " voxels changed";
+}
+
+/// Moves the surface until it is at rest.
+void move(EvolveJob& job, const Context& context) {
+  int64_t steps = kFirstSteps;
+  double most = 0;
+  while (job.progress.stop == Stop::kNone) {
+    const auto before = std::chrono::steady_clock::now();
+    evolve(job, steps, context);
+    const double seconds = seconds_since(before);
+    context.throw_if_stopped("stopped while the surface moved");
+    most = std::max(most, fraction_done(job));
+    context.progress(0.02 + 0.93 * most, progress_text(job));
+    const double factor = std::clamp(kPauseSeconds / std::max(seconds, 1e-3), 0.25, 4.0);
+    steps = std::clamp(static_cast<int64_t>(static_cast<double>(steps) * factor), int64_t{1},
+                       kMostSteps);
+  }
+}
+
 }  // namespace
 
 SegmentResult finish_segmentation(SegmentRun run, const Context& context) {
@@ -135,16 +183,49 @@ SegmentResult finish_segmentation(SegmentRun run, const Context& context) {
                             : label.phi_mm;
   }
   result.progress = run.job.progress;
+  result.voxels_per_active = run.job.tracker == Tracker::kBrick ? kBrickVoxels : 1;
   result.resolved = std::move(run.resolved);
   result.warnings = std::move(run.warnings);
   result.history = std::move(run.job.history);
   return result;
 }
 
-SegmentResult segment(const SegmentRequest& request, const Context& context) {
-  SegmentRun run = start_segmentation(request, context);
-  while (goes_on(run.job, context)) evolve(run.job, 2000, context);
-  return finish_segmentation(std::move(run), context);
+void check_on_grid(const SegmentRequest& request, const Grid& grid, bool has_speed) {
+  for (const auto& [spheres, name] :
+       {std::pair(&request.spheres, "seed "), std::pair(&request.background, "background ")}) {
+    for (size_t i = 0; i < spheres->size(); ++i) {
+      ball_of((*spheres)[i], grid, name + std::to_string(i + 1));
+    }
+  }
+  if (!has_speed) make_step(request.config, {}, grid.spacing_mm, grid.size);
+}
+
+SegmentResult segment(const SegmentRequest& request, const Context& whole) {
+  const Turn turn = whole.turn();
+  const Context& context = turn.context();
+  size_t told = 0;
+  const auto warn = [&](const std::vector<std::string>& warnings) {
+    const std::string start = request.name.empty() ? "" : "'" + request.name + "': ";
+    for (; told < warnings.size(); ++told) context.warn(start + warnings[told]);
+  };
+  StepSeconds seconds;
+  SegmentRun run;
+  {
+    const larch::Step step(seconds, "speed and seeds", 0.01, context);
+    run = start_segmentation(request, context);
+    warn(run.warnings);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  move(run.job, context);
+  seconds.emplace_back("solver", seconds_since(start));
+  SegmentResult result;
+  {
+    const larch::Step step(seconds, "labels", 0.95, context);
+    result = finish_segmentation(std::move(run), context);
+    warn(result.warnings);
+  }
+  result.seconds = std::move(seconds);
+  return result;
 }
 
 SegmentRequest next_frame(SegmentRequest request, const SegmentResult& last, Volume<float> image) {
@@ -163,6 +244,31 @@ SegmentRequest next_frame(SegmentRequest request, const SegmentResult& last, Vol
     if (window) request.windows.push_back({label.label, window->lower, window->upper});
   }
   return request;
+}
+
+Volume<float> smoothed_image(const Volume<float>& image, double sigma_mm, int threads) {
+  Volume<float> smooth = smoothed(image, sigma_mm, threads);
+  for (int64_t i = 0; i < image.voxels(); ++i) {
+    if (!std::isfinite(image[i])) smooth[i] = image[i];
+  }
+  return smooth;
+}
+
+double weight_of_ball(double radius_mm, const Grid& grid) {
+  const auto axes = int{grid.size.x > 1} + int{grid.size.y > 1} + int{grid.size.z > 1};
+  const double bent = (axes - 1) * smallest_spacing_mm(grid.spacing_mm, grid.size);
+  return radius_mm / (radius_mm + std::max(bent, 0.0));
+}
+
+double weight_of_itk(double propagation, double curvature, double half_width, const Grid& grid) {
+  const double unit_mm = smallest_spacing_mm(grid.spacing_mm, grid.size);
+  const double whole = curvature + propagation * half_width * unit_mm;
+  if (!(whole > 0) || !std::isfinite(whole)) {
+    throw UsageError(
+        "--propagation and --curvature with this window are too small or too large to be one "
+        "weight; give --curvature-weight");
+  }
+  return curvature / whole;
 }
 
 }  // namespace larch::levelset

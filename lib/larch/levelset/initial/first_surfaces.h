@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "larch/data/volume.h"
-#include "larch/levelset/segment.h"
+#include "larch/levelset.h"
 
 namespace larch::levelset {
 

@@ -3,7 +3,6 @@
 #include "larch/pipeline/levelset/segmentation.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -14,82 +13,12 @@
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/picture/qc.h"
-#include "larch/pipeline/levelset/segmentation_outputs.h"
 
 namespace larch::pipeline {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 /// Frames in the picture of a series, at most.
 constexpr int kMostShown = 6;
-
-/// Seconds that the steps between two looks at the stop flag and the clock shall take.
-constexpr double kPauseSeconds = 0.5;
-/// Iterations between two looks: at first, and at most.
-constexpr int64_t kFirstSteps = 64, kMostSteps = 2000;
-
-/// The part of a job that is done: it is at its end when its labels have not changed for long
-/// enough or it has made all of its iterations.
-double fraction_done(const levelset::EvolveJob& job) {
-  if (job.progress.stop != levelset::Stop::kNone) return 1;
-  const auto part = [](int64_t value, int64_t whole) {
-    return whole > 0 ? static_cast<double>(value) / static_cast<double>(whole) : 0;
-  };
-  return std::max(part(job.progress.quiet, job.stops.unchanged_labels),
-                  part(job.progress.iterations, job.stops.max_iterations));
-}
-
-std::string progress_text(const levelset::EvolveJob& job) {
-  int64_t active = 0, changed = 0;
-  for (const std::vector<levelset::StepCount>& history : job.history) {
-    if (history.empty() || job.progress.stop != levelset::Stop::kNone) continue;
-    active += history.back().active;
-    changed += history.back().changed;
-  }
-  const bool bricks = job.tracker == levelset::Tracker::kBrick;
-  return "iteration " + std::to_string(job.progress.iterations) + ", " + std::to_string(active) +
-         (bricks ? " active bricks, " : " active voxels, ") + std::to_string(changed) +
-         " voxels changed";
-}
-
-/// Moves the surface until it is at rest.
-void move(levelset::EvolveJob& job, const Context& context) {
-  int64_t steps = kFirstSteps;
-  double most = 0;
-  while (job.progress.stop == levelset::Stop::kNone) {
-    const Clock::time_point before = Clock::now();
-    levelset::evolve(job, steps, context);
-    const double seconds = seconds_since(before);
-    context.throw_if_stopped("stopped while the surface moved");
-    most = std::max(most, fraction_done(job));
-    context.progress(0.02 + 0.93 * most, progress_text(job));
-    const double factor = std::clamp(kPauseSeconds / std::max(seconds, 1e-3), 0.25, 4.0);
-    steps = std::clamp(static_cast<int64_t>(static_cast<double>(steps) * factor), int64_t{1},
-                       kMostSteps);
-  }
-}
-
-/// Speeds and first surfaces, steps until the surface is at rest, and labels, with progress; what
-/// is odd is logged. Throws as start_segmentation, and Stopped.
-void solve(SegmentationJob& job, const Context& context) {
-  size_t told = 0;
-  const auto warn = [&](const std::vector<std::string>& warnings) {
-    for (; told < warnings.size(); ++told) context.warn("'" + job.image + "': " + warnings[told]);
-  };
-  levelset::SegmentRun run;
-  {
-    const Step step(job.seconds, "speed and seeds", 0.01, context);
-    run = levelset::start_segmentation(job.request, context);
-    warn(run.warnings);
-  }
-  const Clock::time_point start = Clock::now();
-  move(run.job, context);
-  job.seconds.emplace_back("solver", seconds_since(start));
-  const Step step(job.seconds, "labels", 0.95, context);
-  job.result = levelset::finish_segmentation(std::move(run), context);
-  warn(job.result.warnings);
-}
 
 /// Throws UsageError if an image on this grid does not fit the format of its file.
 void check_segmentation_fits(const cases::CaseJob& c, const Grid& grid) {
@@ -145,7 +74,7 @@ struct Frames {
   std::vector<LabelVolume> labels{};
   nlohmann::ordered_json reports = nlohmann::ordered_json::array();
   double volume_ml = 0, iterations = 0;
-  std::vector<int32_t> left{};      ///< labels that are there in all of them
+  std::set<int32_t> left{};         ///< labels that are there in all of them
   std::vector<std::string> gone{};  ///< says of each of the others in which frame it vanished
   // The picture: frames from the first to the last at even distances, as many as fit.
   std::vector<RgbImage> rows{};
@@ -163,7 +92,10 @@ struct Frames {
   }
   /// Takes the labels of the result.
   void add(levelset::SegmentResult& result, const levelset::LevelsetConfig& config) {
-    for (const levelset::LabelResult& label : result.by_label) volume_ml += label.volume_ml;
+    for (const levelset::LabelResult& label : result.by_label) {
+      volume_ml += label.volume_ml;
+      if (labels.empty()) left.insert(label.label);
+    }
     iterations += static_cast<double>(result.progress.iterations);
     reports.push_back(segmentation_report(result, config));
     labels.push_back(std::move(result.labels));
@@ -178,28 +110,25 @@ struct Frames {
 };
 
 Outputs segment_series(const cases::CaseJob& c, const SegmentationRequest& request) {
-  const Turn turn = c.context().turn();
-  const Context& context = turn.context();
+  const Context& context = c.context();
   const ImageInfo info = probe_series(c);
   const int count = info.frames;
   ReadOptions read = c.read;
   read.frame = 1;
-  SegmentationJob job{c.row.image, read_segmentation(c.row.image, request.seeds, request.config,
-                                                     read, context.threads)};
-  const Grid grid = job.request.image.grid();
+  levelset::SegmentRequest next =
+      read_segmentation(c.row.image, request.seeds, request.config, read, context.threads);
+  const Grid grid = next.image.grid();
   context.info(describe(grid));
   const auto frames = std::make_shared<Frames>();
-  frames->left = labels_of(job.request);
   while (true) {
     context.info("frame " + std::to_string(*read.frame) + " of " + std::to_string(count));
-    solve(job, context);
-    frames->add(job.result, job.request.config);
-    if (c.wants("qc")) frames->draw(job.request.image, count);
+    levelset::SegmentResult result = levelset::segment(next, context);
+    frames->add(result, next.config);
+    if (c.wants("qc")) frames->draw(next.image, count);
     if (*read.frame == count || frames->left.empty()) break;
     ++*read.frame;
-    job.request =
-        levelset::next_frame(std::move(job.request), job.result,
-                             read_image(c.row.image, request.seeds, read, context.threads));
+    next = levelset::next_frame(std::move(next), result,
+                                read_image(c.row.image, request.seeds, read, context.threads));
   }
   for (int frame = *read.frame; frame < count; ++frame) {  // nothing is left for these
     frames->labels.emplace_back(grid);
@@ -258,16 +187,12 @@ Outputs segment_case(const cases::CaseJob& c, const SegmentationRequest& request
   {
     const Step step(job->seconds, "reading", 0, c.context());
     check_segmentation_fits(c, probe_quietly(c).grid);
-    job->image = c.row.image;
     job->request = read_segmentation(c.row.image, seeds_of_case(request.seeds, c.row),
                                      request.config, c.read, c.context().threads);
     job->request.wants_surface = c.wants("mesh") || c.wants("level-set") || c.wants("distance");
     c.context().info(describe(job->request.image.grid()));
   }
-  {
-    const Turn turn = c.context().turn();
-    solve(*job, turn.context());
-  }
+  job->result = levelset::segment(job->request, c.context());
   return segmentation_outputs(c, request.by_label, job);
 }
 
@@ -275,8 +200,8 @@ cases::CaseLook look_at_segmentation(const cases::CaseJob& c, const Segmentation
   const ImageInfo info = request.is_series ? probe_image(c.row.image, c.read)
                                            : cases::probe_one_volume(c.row.image, c.read);
   check_segmentation_fits(c, info.grid);
-  check_on_grid(seeds_of_case(request.seeds, c.row), request.config, c.row.image, info.grid,
-                c.read);
+  request_on_grid(seeds_of_case(request.seeds, c.row), request.config, c.row.image, info.grid,
+                  c.read);
   if (request.is_series) probe_series(c);
   return cases::look_of(info.grid);
 }

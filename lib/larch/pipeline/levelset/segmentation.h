@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <set>
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "larch/cases/case_program.h"
-#include "larch/core/step.h"
-#include "larch/levelset/segment.h"
+#include "larch/data/rgb_image.h"
+#include "larch/levelset.h"
 #include "larch/pipeline/levelset/segmentation_seeds.h"
 
 namespace larch::pipeline {
@@ -37,14 +40,6 @@ struct SegmentationRequest {
   bool is_series = false;
 };
 
-/// One image on its way.
-struct SegmentationJob {
-  std::string image;
-  levelset::SegmentRequest request{};
-  levelset::SegmentResult result{};
-  StepSeconds seconds{};
-};
-
 /// Throws UsageError for settings and files that contradict each other, InputError for a case that
 /// has nothing to start from. `names`: resolved, of all inputs and outputs of the run; none of them
 /// may be the file of a label.
@@ -59,5 +54,27 @@ Outputs segment_case(const cases::CaseJob& c, const SegmentationRequest& request
 /// Checks by the headers that seeds lie in the image, images on its grid, and the time step is
 /// stable. Throws what segment_case would throw.
 cases::CaseLook look_at_segmentation(const cases::CaseJob& c, const SegmentationRequest& request);
+
+// Defined in segmentation_outputs.cpp.
+
+/// An image that is segmented, with the seconds that its reading took.
+struct SegmentationJob {
+  levelset::SegmentRequest request{};
+  levelset::SegmentResult result{};
+  StepSeconds seconds{};
+};
+
+/// Parameters as they were used (`config`: of the request), what became of each label, and what its
+/// iterations did.
+nlohmann::ordered_json segmentation_report(const levelset::SegmentResult& result,
+                                           const levelset::LevelsetConfig& config);
+
+/// Active and changed voxels of all labels over the iterations. A brick counts as its voxels.
+RgbImage segmentation_plot(const levelset::SegmentResult& result, const std::string& name);
+
+/// The files and figures of a finished job; `by_label`: those of each label too. Rejected if no
+/// voxel is inside.
+Outputs segmentation_outputs(const cases::CaseJob& c, bool by_label,
+                             const std::shared_ptr<const SegmentationJob>& job);
 
 }  // namespace larch::pipeline

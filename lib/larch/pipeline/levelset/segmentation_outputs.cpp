@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/pipeline/levelset/segmentation_outputs.h"
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -12,10 +10,9 @@
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
 #include "larch/io/mesh/mesh_io.h"
-#include "larch/levelset/brick_layout.h"
 #include "larch/picture/plot.h"
 #include "larch/picture/qc.h"
-#include "larch/pipeline/levelset/segmentation_surface.h"
+#include "larch/pipeline/levelset/segmentation.h"
 
 namespace larch::pipeline {
 namespace {
@@ -32,10 +29,6 @@ size_t stride_of(size_t iterations) {
   size_t stride = 1;
   for (int i = 0; iterations / stride > kMostRows; ++i) stride = stride * (i % 3 == 1 ? 5 : 4) / 2;
   return stride;
-}
-
-int64_t voxels_of(levelset::Tracker tracker) {
-  return tracker == levelset::Tracker::kBrick ? levelset::kBrickVoxels : 1;
 }
 
 /// A row for each iteration at a multiple of the stride, and for the last one. `flipped`: of all
@@ -104,7 +97,9 @@ void add_figures(const SegmentationJob& job, Outputs& outputs) {
       .metric("volume_ml", volume_ml)
       .metric("iterations", static_cast<double>(job.result.progress.iterations))
       .metric("touches_border", touches_border ? 1 : 0);
-  for (const auto& [step, seconds] : job.seconds) outputs.metric("seconds: " + step, seconds);
+  for (const StepSeconds& steps : {job.seconds, job.result.seconds}) {
+    for (const auto& [step, seconds] : steps) outputs.metric("seconds: " + step, seconds);
+  }
   for (const LabelResult& label : job.result.by_label) {
     if (label.voxels == 0) {
       outputs.status("rejected",
@@ -136,7 +131,7 @@ void add_surfaces(const cases::CaseJob& c, bool by_label,
                   const std::shared_ptr<const SegmentationJob>& job, Outputs& outputs) {
   if (!job->request.wants_surface) return;
   const int threads = c.context().threads;
-  const auto all = std::make_shared<const Volume<float>>(surface_of_all(job->result));
+  const auto all = std::make_shared<const Volume<float>>(levelset::surface_of_all(job->result));
   const auto add = [&](const char* flag, const Writer& write_all, const auto& write) {
     outputs.add(c.file(flag), write_all);
     if (!by_label || !c.wants(flag)) return;
@@ -148,7 +143,7 @@ void add_surfaces(const cases::CaseJob& c, bool by_label,
   };
   const auto clamp_mm = static_cast<float>(levelset::kClamp * job->result.resolved.unit_mm);
   const auto distance_from = [=](const Volume<float>& surface) {
-    return distance_of(surface, double{clamp_mm}, threads);
+    return levelset::surface_distance_mm(surface, double{clamp_mm}, threads);
   };
   const auto write_phi = [=](const std::string& path, Volume<float> distance_mm) {
     for (float& mm : distance_mm) mm = std::clamp(mm, -clamp_mm, clamp_mm);
@@ -172,12 +167,12 @@ void add_surfaces(const cases::CaseJob& c, bool by_label,
         write_distance(path, distance_from(surface));
       });
   if (!c.wants("mesh")) return;
-  const auto surface = std::make_shared<Mesh>(mesh_of(*all, threads));
+  const auto surface = std::make_shared<Mesh>(levelset::surface_mesh(*all, threads));
   outputs.metric("triangles", static_cast<double>(surface->triangles.size()));
   add(
       "mesh", [=](const std::string& path) { write_mesh(path, *surface); },
       [=](const std::string& path, const Volume<float>& of_label) {
-        write_mesh(path, mesh_of(of_label, threads));
+        write_mesh(path, levelset::surface_mesh(of_label, threads));
       });
 }
 
@@ -197,7 +192,7 @@ Json segmentation_report(const levelset::SegmentResult& result,
                {"edge_contrast_per_mm", used.edge_contrast},
                {"voxels_not_a_number", used.voxels_not_a_number},
                {"pinned_voxels", used.pinned_voxels},
-               {"voxels_per_active_element", voxels_of(config.tracker)},
+               {"voxels_per_active_element", result.voxels_per_active},
                {"labels", Json::array()}};
   for (size_t f = 0; f < result.by_label.size(); ++f) {
     json["labels"].push_back(label_report(result, f));
@@ -205,8 +200,7 @@ Json segmentation_report(const levelset::SegmentResult& result,
   return json;
 }
 
-RgbImage segmentation_plot(const levelset::SegmentResult& result, levelset::Tracker tracker,
-                           const std::string& name) {
+RgbImage segmentation_plot(const levelset::SegmentResult& result, const std::string& name) {
   size_t iterations = 0;
   for (const auto& history : result.history) iterations = std::max(iterations, history.size());
   const size_t stride = stride_of(iterations);
@@ -215,7 +209,7 @@ RgbImage segmentation_plot(const levelset::SegmentResult& result, levelset::Trac
     int64_t computed = 0, moved = 0;
     for (const auto& history : result.history) {
       if (i >= history.size()) continue;
-      computed += history[i].active * voxels_of(tracker);
+      computed += history[i].active * result.voxels_per_active;
       moved += history[i].changed;
     }
     active.x.push_back(static_cast<double>(i + 1));
@@ -233,7 +227,7 @@ Outputs segmentation_outputs(const cases::CaseJob& c, bool by_label,
                              const std::shared_ptr<const SegmentationJob>& job) {
   const levelset::LevelsetConfig& config = job->request.config;
   Outputs outputs;
-  outputs.grid(job->image, describe(job->request.image.grid()));
+  outputs.grid(c.row.image, describe(job->request.image.grid()));
   add_figures(*job, outputs);
   outputs.report("segmentation", segmentation_report(job->result, config));
   for (const std::string& warning : job->result.warnings) outputs.note(warning);
@@ -245,8 +239,8 @@ Outputs segmentation_outputs(const cases::CaseJob& c, bool by_label,
     write_png(path, picture::qc_picture(job->request.image, job->result.labels));
   });
   outputs.add(c.file("plot"), [=](const std::string& path) {
-    const std::string name = std::filesystem::path(job->image).filename().string();
-    write_png(path, segmentation_plot(job->result, job->request.config.tracker, name));
+    const std::string name = std::filesystem::path(job->request.name).filename().string();
+    write_png(path, segmentation_plot(job->result, name));
   });
   return outputs;
 }

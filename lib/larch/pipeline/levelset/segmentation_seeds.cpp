@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -12,8 +11,6 @@
 #include "larch/config/flags.h"
 #include "larch/core/error.h"
 #include "larch/io/markups/markups.h"
-#include "larch/levelset/speed/edges.h"
-#include "larch/levelset/step/time_step.h"
 
 namespace larch::pipeline {
 namespace {
@@ -223,40 +220,34 @@ std::vector<std::pair<std::string, std::string>> SegmentationSeeds::images() con
 
 levelset::LevelsetConfig SegmentationSeeds::weighted(levelset::LevelsetConfig config,
                                                      const Grid& grid) const {
-  if (curvature_mm > 0) {
-    const auto axes = int{grid.size.x > 1} + int{grid.size.y > 1} + int{grid.size.z > 1};
-    const double bent = (axes - 1) * levelset::smallest_spacing_mm(grid.spacing_mm, grid.size);
-    config.curvature_weight = curvature_mm / (curvature_mm + std::max(bent, 0.0));
+  if (curvature_mm > 0) config.curvature_weight = levelset::weight_of_ball(curvature_mm, grid);
+  if (propagation && curvature) {
+    const double half_width = (config.upper.value() - config.lower.value()) / 2;
+    config.curvature_weight = levelset::weight_of_itk(*propagation, *curvature, half_width, grid);
   }
-  if (!propagation || !curvature) return config;
-  const double half_width = (config.upper.value() - config.lower.value()) / 2;
-  const double unit_mm = levelset::smallest_spacing_mm(grid.spacing_mm, grid.size);
-  const double whole = *curvature + *propagation * half_width * unit_mm;
-  if (!(whole > 0) || !std::isfinite(whole)) {
-    throw UsageError(
-        "--propagation and --curvature with this window are too small or too large to be one "
-        "weight; give --curvature-weight");
-  }
-  config.curvature_weight = *curvature / whole;
   return config;
 }
 
-void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfig& config,
-                   const std::string& image, const Grid& grid, const ReadOptions& read) {
-  int count[2] = {0, 0};
+levelset::SegmentRequest request_on_grid(const SegmentationSeeds& seeds,
+                                         const levelset::LevelsetConfig& config,
+                                         const std::string& image, const Grid& grid,
+                                         const ReadOptions& read) {
+  levelset::SegmentRequest request;
+  request.name = image;
   for (const Sphere& sphere : seeds.spheres()) {
-    const bool is_seed = sphere.label != 0;
-    levelset::ball_of(sphere, grid,
-                      (is_seed ? "seed " : "background ") + std::to_string(++count[is_seed]));
+    (sphere.label == 0 ? request.background : request.spheres).push_back(sphere);
   }
+  for (const auto& numbers : seeds.window) request.windows.push_back(window_of(numbers));
+  request.initial_level_mm = seeds.init_level_mm;
+  request.arrival_mm = seeds.init_arrival_mm;
+  request.config = seeds.weighted(config, grid);
   ReadOptions options = label_options(read, grid);
   options.warn = nullptr;  // They are given when the images are read.
   for (const auto& [flag, path] : seeds.images()) {
     cases::require_same_grid(path, probe_image(path, options).grid, image, grid);
   }
-  // The speeds of an image are known when it is read: the run checks its time step then.
-  if (seeds.has_speed()) return;
-  levelset::make_step(seeds.weighted(config, grid), {}, grid.spacing_mm, grid.size);
+  levelset::check_on_grid(request, grid, seeds.has_speed());
+  return request;
 }
 
 Volume<float> read_image(const std::string& image, const SegmentationSeeds& seeds, ReadOptions read,
@@ -264,27 +255,15 @@ Volume<float> read_image(const std::string& image, const SegmentationSeeds& seed
   read.keeps_not_finite = true;
   Volume<float> volume = read_volume<float>(image, read);
   if (!(seeds.smooth_mm > 0)) return volume;
-  const Volume<float> smooth = levelset::smoothed(volume, seeds.smooth_mm, threads);
-  for (int64_t i = 0; i < volume.voxels(); ++i) {
-    if (std::isfinite(volume[i])) volume[i] = smooth[i];
-  }
-  return volume;
+  return levelset::smoothed_image(volume, seeds.smooth_mm, threads);
 }
 
 levelset::SegmentRequest read_segmentation(const std::string& image, const SegmentationSeeds& seeds,
                                            const levelset::LevelsetConfig& config,
                                            const ReadOptions& read, int threads) {
-  levelset::SegmentRequest request;
-  request.image = read_image(image, seeds, read, threads);
-  const Grid& grid = request.image.grid();
-  request.config = seeds.weighted(config, grid);
-  check_on_grid(seeds, config, image, grid, read);
-  for (const Sphere& sphere : seeds.spheres()) {
-    (sphere.label == 0 ? request.background : request.spheres).push_back(sphere);
-  }
-  for (const auto& numbers : seeds.window) request.windows.push_back(window_of(numbers));
-  request.initial_level_mm = seeds.init_level_mm;
-  request.arrival_mm = seeds.init_arrival_mm;
+  Volume<float> volume = read_image(image, seeds, read, threads);
+  const Grid& grid = volume.grid();
+  levelset::SegmentRequest request = request_on_grid(seeds, config, image, grid, read);
   if (seeds.init_labelmap) {
     request.initial_labels = read_beside<int32_t>(seeds.init_labelmap, image, grid, read);
     check_initial_labels(seeds.init_labelmap, request.initial_labels);
@@ -309,20 +288,8 @@ levelset::SegmentRequest read_segmentation(const std::string& image, const Segme
                                    [](int32_t label) { return label != 0; });
   }
   if (seeds.frozen) request.frozen = read_beside<int32_t>(seeds.frozen, image, grid, read);
+  request.image = std::move(volume);
   return request;
-}
-
-std::vector<int32_t> labels_of(const levelset::SegmentRequest& request) {
-  std::set<int32_t> labels;
-  int32_t last = 0;
-  for (const int32_t label : request.initial_labels) {
-    if (label != 0 && label != last)
-      labels.insert(label);  // Neighbours mostly have the same label.
-    last = label;
-  }
-  for (const Sphere& sphere : request.spheres) labels.insert(sphere.label);
-  for (const levelset::InitialPhi& phi : request.initial_phi) labels.insert(phi.label);
-  return {labels.begin(), labels.end()};
 }
 
 SegmentationSeeds seeds_of_case(const SegmentationSeeds& for_all, const Case& c) {

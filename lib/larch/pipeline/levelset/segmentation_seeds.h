@@ -13,7 +13,7 @@
 #include "larch/cases/case_list.h"
 #include "larch/config/fields.h"
 #include "larch/io/image/image.h"
-#include "larch/levelset/segment.h"
+#include "larch/levelset.h"
 
 namespace larch::pipeline {
 
@@ -79,28 +79,17 @@ struct SegmentationSeeds {
   std::vector<std::pair<std::string, std::string>> images() const;
 
   /// The configuration with the curvature_weight that the scalings of ITK's
-  /// ThresholdSegmentationLevelSetImageFilter stand for, if they are given.
-  ///
-  /// A front of that filter has the speed p (eps - |I - T|) - k kappa in mm, with the propagation
-  /// scaling p, the curvature scaling k, and eps half the width of the window. In units of the
-  /// smallest spacing h that is s times (1 - a) D - a kappa, with s = p eps / h + k / h^2 and
-  ///
-  ///     a = k / (k + p eps h),
-  ///
-  /// so that a surface at rest is the same, and a unit of ITK's time is s of ours. On the way there
-  /// the two differ: ITK's time step changes, and its field is kept a distance near the surface.
-  ///
-  /// With curvature_mm = r it is the weight at which a ball of radius r in the middle of the window
-  /// (D = 1) neither grows nor shrinks, whatever the spacing: (1 - a) = a n h / r, n one less than
-  /// the axes of more than one voxel.
+  /// ThresholdSegmentationLevelSetImageFilter, or the smallest ball that survives, stand for.
   levelset::LevelsetConfig weighted(levelset::LevelsetConfig config, const Grid& grid) const;
 };
 
-/// Checks the seeds without reading voxels: spheres lie in the image, images on its grid, and the
-/// time step is stable unless a speed image decides on it. Throws what the segmentation would
-/// throw.
-void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfig& config,
-                   const std::string& image, const Grid& grid, const ReadOptions& read);
+/// What the seeds ask for on this grid, without volumes, after a look at the headers of all images:
+/// spheres lie in the image, images on its grid, and the time step is stable unless a speed image
+/// decides on it. Throws what the segmentation would throw.
+levelset::SegmentRequest request_on_grid(const SegmentationSeeds& seeds,
+                                         const levelset::LevelsetConfig& config,
+                                         const std::string& image, const Grid& grid,
+                                         const ReadOptions& read);
 
 /// The image, smoothed by smooth_mm. Voxels that are not finite stay, unless read.nan_value
 /// replaces them: the level set has a rule for them.
@@ -112,9 +101,6 @@ Volume<float> read_image(const std::string& image, const SegmentationSeeds& seed
 levelset::SegmentRequest read_segmentation(const std::string& image, const SegmentationSeeds& seeds,
                                            const levelset::LevelsetConfig& config,
                                            const ReadOptions& read, int threads);
-
-/// The labels that a segmentation starts with, ascending.
-std::vector<int32_t> labels_of(const levelset::SegmentRequest& request);
 
 /// The seeds of a case of a list: `for_all`, the label map in the column `label`, and the
 /// spheres in the columns `sphere_mm` and `sphere_index`, each "x,y,z,radius" with a label as 5th
