@@ -12,7 +12,6 @@ using namespace larch;
 using pipeline::MaskPlan;
 using pipeline::parse_frames;
 using pipeline::plan_by_file;
-using pipeline::plan_by_frames;
 using Frames = std::vector<int>;
 
 namespace {
@@ -40,8 +39,8 @@ MaskPlan plan_of(int64_t frames, const MaskItem& item) {
 TEST_CASE("frames are named from 1, in any order, each once") {
   CHECK(parse_frames("1-3,7", 9, "--mask-frames") == Frames{0, 1, 2, 6});
   CHECK(parse_frames("5,2-3,3", 0, "--mask-frames") == Frames{1, 2, 4});
-  CHECK(pipeline::frames_text({0, 1, 2, 6}) == "1-3,7");
-  CHECK(pipeline::frames_text({4}) == "5");
+  CHECK(dsa::frames_text({0, 1, 2, 6}) == "1-3,7");
+  CHECK(dsa::frames_text({4}) == "5");
   for (const char* text : {"", "0", "3-1", "1-", "-2", "a", "1,,2", "1;2", "1-2-3", "9999999999"}) {
     INFO(text);
     CHECK_THROWS_AS(parse_frames(text, 9, "--mask-frames"), UsageError);
@@ -51,11 +50,10 @@ TEST_CASE("frames are named from 1, in any order, each once") {
 }
 
 TEST_CASE("frames that are no mask are contrast frames") {
-  const MaskPlan plan = plan_by_frames({1, 2}, {0, 1, 2, 3}, "--mask-frames");
-  REQUIRE(plan.groups.size() == 1);
-  CHECK(plan.groups[0].mask_frames == Frames{1, 2});
-  CHECK(plan.frames() == Frames{0, 3});
-  CHECK_THROWS_AS(plan_by_frames({0}, {0}, ""), InputError);
+  const dsa::MaskGroup group = dsa::group_of_masks({1, 2}, {0, 1, 2, 3});
+  CHECK(group.mask_frames == Frames{1, 2});
+  CHECK(group.frames == Frames{0, 3});
+  CHECK_THROWS_AS(dsa::group_of_masks({0}, {0}), InputError);
 }
 
 TEST_CASE("AVG_SUB: the mean of the mask frames, up to the last frame that can be averaged") {
@@ -67,11 +65,11 @@ TEST_CASE("AVG_SUB: the mean of the mask frames, up to the last frame that can b
   const MaskPlan plan = plan_of(6, item);
   REQUIRE(plan.groups.size() == 1);
   CHECK(plan.groups[0].mask_frames == Frames{0, 2});
-  CHECK(plan.frames() == Frames{0, 1, 2, 3});
+  CHECK(dsa::frames_of(plan.groups) == Frames{0, 1, 2, 3});
   CHECK(plan.groups[0].averaging == 3);
   CHECK(plan.groups[0].shift_px == Vec3d{0.5, -1, 0});
   item.ranges = {{1, 2}, {3, 3}};
-  CHECK(plan_of(6, item).frames() == Frames{1, 2, 3});
+  CHECK(dsa::frames_of(plan_of(6, item).groups) == Frames{1, 2, 3});
   item.ranges = {{4, 5}};
   CHECK_THROWS_AS(plan_of(6, item), InputError);
 }
@@ -87,7 +85,7 @@ TEST_CASE("TID: the frame some frames before, also later ones") {
   CHECK(before.groups[2].mask_frames == Frames{2});
   item.tid_offset = -1;
   const MaskPlan later = plan_of(3, item);
-  CHECK(later.frames() == Frames{0, 1});
+  CHECK(dsa::frames_of(later.groups) == Frames{0, 1});
   CHECK(later.groups[1].mask_frames == Frames{2});
   item.ranges = {{2, 2}};
   CHECK_THROWS_WITH(plan_of(3, item), Catch::Contains("frame 4 of 3"));
@@ -119,7 +117,7 @@ TEST_CASE("a sequence for other frames than those that are asked for is no missi
   item.mask_frames = {0};
   item.ranges = {{2, 3}, {5, 5}};
   const Angiogram about = with_item(8, item);
-  CHECK(plan_by_file(about, {1, 3, 5}).frames() == Frames{3, 5});
+  CHECK(dsa::frames_of(plan_by_file(about, {1, 3, 5}).groups) == Frames{3, 5});
   CHECK_THROWS_WITH(plan_by_file(about, {1, 4}), Catch::Contains("is for frames 3-4,6, none"));
   CHECK_THROWS_AS(plan_by_file(about, {1, 4}), UsageError);
 }

@@ -23,6 +23,7 @@
 #include "larch/config/json_text.h"
 #include "larch/config/suggest.h"
 #include "larch/core/escaped.h"
+#include "larch/core/number_text.h"
 #include "larch/core/parallel.h"
 #include "larch/files/file.h"
 

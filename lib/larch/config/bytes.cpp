@@ -46,17 +46,4 @@ std::string exact_bytes_text(int64_t bytes) {
   return std::to_string(bytes) + unit;
 }
 
-std::string bytes_text(int64_t bytes) {
-  double value = static_cast<double>(bytes) / 1024;
-  const char* unit = "KiB";
-  for (const char* larger : {"MiB", "GiB", "TiB"}) {
-    if (value < 1000) break;
-    value /= 1024;
-    unit = larger;
-  }
-  char text[32];
-  std::snprintf(text, sizeof text, value < 10 ? "%.1f %s" : "%.0f %s", value, unit);
-  return text;
-}
-
 }  // namespace larch

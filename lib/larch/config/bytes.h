@@ -19,10 +19,7 @@ struct Bytes {
 /// Throws UsageError that names `flag` for anything else, and for less than one byte.
 int64_t parse_bytes(const std::string& flag, const std::string& text);
 
-/// The reverse, exactly: the largest unit of which it is a whole number, such as "4GiB".
+/// The reverse, exactly (core/number_text.h has one for messages): the largest unit of which it is a whole number, such as "4GiB".
 std::string exact_bytes_text(int64_t bytes);
-
-/// The reverse, for messages: "3.2 GiB", "470 MiB", "12 KiB".
-std::string bytes_text(int64_t bytes);
 
 }  // namespace larch

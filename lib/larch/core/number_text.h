@@ -4,6 +4,8 @@
 
 #include <charconv>
 #include <clocale>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -22,6 +24,20 @@ inline std::string number_text(double value, int digits) {
   char text[48];
   const auto format = std::chars_format::general;
   return {text, std::to_chars(text, text + sizeof text, value, format, digits).ptr};
+}
+
+/// Prints a number of bytes for messages: "3.2 GiB", "470 MiB", "12 KiB".
+inline std::string bytes_text(int64_t bytes) {
+  double value = static_cast<double>(bytes) / 1024;
+  const char* unit = "KiB";
+  for (const char* larger : {"MiB", "GiB", "TiB"}) {
+    if (value < 1000) break;
+    value /= 1024;
+    unit = larger;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, value < 10 ? "%.1f %s" : "%.0f %s", value, unit);
+  return text;
 }
 
 }  // namespace larch

@@ -231,6 +231,14 @@ int64_t count_inside(std::span<const uint8_t> region) {
   return std::count_if(region.begin(), region.end(), [](uint8_t v) { return v != 0; });
 }
 
+int64_t require_inside(std::span<const uint8_t> region, const std::string& name) {
+  const int64_t inside = count_inside(region);
+  if (inside > 0) return inside;
+  throw InputError("'" + name +
+                   "': no pixel is left inside of region and shutter; give another region, or "
+                   "--shutter none");
+}
+
 std::vector<uint8_t> find_shutter(std::span<const uint32_t> sum, const Vec3i& size,
                                   const ShutterRule& rule) {
   if (rule.frames < 1 || size.z != 1 || sum.size() != pixels_of(size)) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "larch/data/vec.h"
@@ -40,6 +41,9 @@ void keep_common(std::vector<uint8_t>& region, std::span<const uint8_t> other);
 
 /// Pixels inside.
 int64_t count_inside(std::span<const uint8_t> region);
+
+/// The same; throws InputError, which names the image, if there are none.
+int64_t require_inside(std::span<const uint8_t> region, const std::string& name);
 
 /// How the collimator is told from the body.
 struct ShutterRule {

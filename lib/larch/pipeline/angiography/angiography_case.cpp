@@ -6,9 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "larch/angiography.h"
 #include "larch/config/config.h"
 #include "larch/core/error.h"
-#include "larch/dsa/sequence.h"
 #include "larch/files/file.h"
 #include "larch/io/sequence/sequence_writer.h"
 #include "larch/pipeline/angiography/input/mask_plan.h"

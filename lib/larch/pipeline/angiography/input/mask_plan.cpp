@@ -12,6 +12,8 @@
 namespace larch::pipeline {
 namespace {
 
+using dsa::MaskGroup;
+
 /// More frames than any device makes: a longer range is a mistake of typing.
 constexpr int kMostFrames = 1'000'000;
 
@@ -66,21 +68,6 @@ std::map<int, std::vector<int>> masks_of_item(const Angiogram& about, const Mask
 
 }  // namespace
 
-std::vector<int> MaskPlan::frames() const {
-  std::vector<int> all;
-  for (const MaskGroup& group : groups) {
-    all.insert(all.end(), group.frames.begin(), group.frames.end());
-  }
-  std::sort(all.begin(), all.end());
-  return all;
-}
-
-const MaskGroup& MaskPlan::group_of(int frame) const {
-  return *std::find_if(groups.begin(), groups.end(), [&](const MaskGroup& group) {
-    return std::binary_search(group.frames.begin(), group.frames.end(), frame);
-  });
-}
-
 std::vector<int> parse_frames(const std::string& text, int64_t count, const std::string& flag) {
   std::set<int> frames;
   for (size_t at = 0; at <= text.size();) {
@@ -99,36 +86,6 @@ std::vector<int> parse_frames(const std::string& text, int64_t count, const std:
     at = end + 1;
   }
   return {frames.begin(), frames.end()};
-}
-
-std::string frames_text(const std::vector<int>& frames) {
-  std::string text;
-  for (size_t i = 0; i < frames.size(); ++i) {
-    size_t last = i;
-    while (last + 1 < frames.size() && frames[last + 1] == frames[last] + 1) ++last;
-    text += (text.empty() ? "" : ",") + std::to_string(frames[i] + 1);
-    if (last > i) text += "-" + std::to_string(frames[last] + 1);
-    i = last;
-  }
-  return text;
-}
-
-std::string frame_words(const std::vector<int>& frames) {
-  return (frames.size() == 1 ? "frame " : "frames ") + frames_text(frames);
-}
-
-MaskPlan plan_by_frames(const std::vector<int>& mask_frames, const std::vector<int>& wanted,
-                        const std::string& source) {
-  MaskGroup group{.mask_frames = mask_frames};
-  const std::set<int> masks(mask_frames.begin(), mask_frames.end());
-  std::copy_if(wanted.begin(), wanted.end(), std::back_inserter(group.frames),
-               [&](int frame) { return !masks.contains(frame); });
-  if (group.frames.empty()) {
-    throw InputError(
-        "no contrast frame is left: the mask takes all frames; a sequence needs a mask frame and "
-        "at least one more");
-  }
-  return {.groups = {group}, .source = source};
 }
 
 MaskPlan plan_by_file(const Angiogram& about, const std::vector<int>& wanted) {
@@ -151,7 +108,7 @@ MaskPlan plan_by_file(const Angiogram& about, const std::vector<int>& wanted) {
   }
   if (by_frame.empty() && !named.empty()) {
     throw UsageError("'" + about.path + "': its Mask Subtraction Sequence is for frames " +
-                     frames_text({named.begin(), named.end()}) +
+                     dsa::frames_text({named.begin(), named.end()}) +
                      ", none of which --frames names; name the mask with --mask-frames");
   }
   for (const auto& [frame, group] : by_frame) {

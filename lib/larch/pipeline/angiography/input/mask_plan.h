@@ -5,44 +5,22 @@
 #include <string>
 #include <vector>
 
+#include "larch/angiography.h"
 #include "larch/io/xa/angiogram.h"
 
 // The mask of each frame of an angiogram: that of the file (PS3.3, C.7.6.10) or of the user.
 namespace larch::pipeline {
 
-/// Contrast frames that share a mask, all frames counted from 0.
-struct MaskGroup {
-  std::vector<int> mask_frames{};  ///< their mean is the mask; the others move to the last one
-  std::vector<int> frames{};       ///< rising
-  int averaging = 1;               ///< frames from each contrast frame on whose mean stands for it
-  Vec3d shift_px{};                ///< MaskItem::shift_px
-};
-
 /// The groups in the order of their first frames; no frame is in two of them.
 struct MaskPlan {
-  std::vector<MaskGroup> groups{};
+  std::vector<dsa::MaskGroup> groups{};
   std::string source{};                 ///< what decided it, for people
   std::vector<std::string> warnings{};  ///< what the user should know
-
-  /// All contrast frames, rising.
-  std::vector<int> frames() const;
-  /// That of a contrast frame.
-  const MaskGroup& group_of(int frame) const;
 };
 
 /// "1-3,7" as the frames 0, 1, 2 and 6: rising, each once. Throws UsageError, which names `flag`,
 /// for another text, and for frames beyond `count` (0: not known yet).
 std::vector<int> parse_frames(const std::string& text, int64_t count, const std::string& flag);
-
-/// "1-3,7" of the frames 0, 1, 2 and 6.
-std::string frames_text(const std::vector<int>& frames);
-/// "frame 7" or "frames 1-3,7".
-std::string frame_words(const std::vector<int>& frames);
-
-/// The mask is the mean of some frames; all others of `wanted` are contrast frames. Throws
-/// InputError if none are left.
-MaskPlan plan_by_frames(const std::vector<int>& mask_frames, const std::vector<int>& wanted,
-                        const std::string& source);
 
 /// As the Mask Subtraction Sequence of the file says, for those of the frames `wanted`:
 /// - AVG_SUB: without ranges all frames, up to the last that can be averaged;

@@ -7,10 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "larch/angiography.h"
 #include "larch/data/rgb_image.h"
-#include "larch/dsa/sequence.h"
 
-// Pictures of a subtraction: without correction, after the rigid shift, and corrected.
+// Frames of a subtraction as pictures, without correction, after the rigid shift and corrected, and
+// their vectors as CSV.
 namespace larch::pipeline {
 
 /// The part number `at` of parts of `count` values; nothing if there is no such part.
@@ -18,6 +19,22 @@ template <class T>
 std::span<const T> part_of(const std::vector<T>& all, size_t at, size_t count) {
   if (all.size() < (at + 1) * count) return {};
   return std::span(all).subspan(at * count, count);
+}
+
+/// The first line of the grid: frame (as in the file, counted from 0), block (i, j, of volumes k),
+/// its centre, vector and vector before repair in pixels, similarity at the start vector and at the
+/// vector found (EHD or entropy), confidence, pixels that count, share of them beyond the bins, and
+/// status: ok, replaced (by its neighbours), unreliable (its vector is that of its neighbours too)
+/// or outside.
+std::string grid_header(bool is_volume);
+
+/// The lines of the blocks of one frame. The same numbers are the same text on every machine.
+std::string grid_rows(int frame, const dsa::BlockGrid& grid,
+                      std::span<const dsa::BlockMatch> matches, dsa::Metric metric);
+
+/// A vector in pixels.
+inline Vec3d pixels_of_q16(const Vec3i& q16) {
+  return q16.cast<double>() / (1 << dsa::kVectorBits);
 }
 
 /// One frame in three ways.
