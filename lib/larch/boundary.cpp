@@ -12,7 +12,7 @@
 #include "larch/image/preprocess.h"
 #include "larch/mesh/measures.h"
 #include "larch/mesh/sphere_template.h"
-#include "larch/models/opened.h"
+#include "larch/opened_model.h"
 #include "larch/pose/truth.h"
 
 namespace larch {

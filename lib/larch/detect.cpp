@@ -12,7 +12,7 @@
 #include "larch/forest/evaluate.h"
 #include "larch/image/preprocess.h"
 #include "larch/mesh/marching_cubes.h"
-#include "larch/models/opened.h"
+#include "larch/opened_model.h"
 #include "larch/pbt/evaluate/evaluate.h"
 #include "larch/pbt/evaluate/slabs.h"
 

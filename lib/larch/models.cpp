@@ -7,7 +7,7 @@
 #include "larch/config/config.h"
 #include "larch/image/preprocess.h"
 #include "larch/models/model_file.h"
-#include "larch/models/opened.h"
+#include "larch/opened_model.h"
 #include "larch/picture/canvas.h"
 
 namespace larch {

@@ -10,7 +10,7 @@
 #include "larch/core/parallel.h"
 #include "larch/image/preprocess.h"
 #include "larch/models/layout.h"
-#include "larch/models/opened.h"
+#include "larch/opened_model.h"
 
 namespace larch {
 namespace {

@@ -10,7 +10,7 @@ set(larch_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Larch)
 # Libraries that this build has, and one name for all of them: larch::larch.
 set(larch_libraries)
 set(larch_skeleton)  # the bodies of this project's executables; not an API
-foreach(library larch_core larch_algo larch_config larch_models larch_io)
+foreach(library larch_core larch_algo larch_config larch_models larch_io larch_doors)
   if(TARGET ${library})
     list(APPEND larch_libraries ${library})
   endif()
