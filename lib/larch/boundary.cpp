@@ -37,8 +37,8 @@ Pose pose_of_labels(const BoundaryStart& start, const boundary::Model& model) {
 void check_mesh(const BoundaryStart& start) {
   if (mesh::template_level_of(start.mesh) < 0) {
     throw InputError(start.name + " has " + std::to_string(start.mesh.vertices_mm.size()) +
-                     " vertices and is no mesh of a refinement, whose vertices correspond; for "
-                     "another segmentation give its label map");
+                     " vertices and is no mesh of boundary-refine, whose vertices correspond; "
+                     "for another segmentation give its label map (--start-labels)");
   }
   if (mesh::signed_volume_mm3(start.mesh) <= 0) {
     throw InputError(start.name + " is turned inside out");
@@ -183,25 +183,27 @@ void add_figures(const boundary::Model& model, RefinedBoundary& out) {
 
 }  // namespace
 
-RefinedBoundary refine_boundary(const Model& opened, const Volume<float>& image,
+RefinedBoundary refine_boundary(const Model& opened, Volume<float> image,
                                 const BoundaryStart& given, const Context& context,
                                 const std::string& name) {
   const boundary::ResidentModel& resident = boundary_of(opened);
   const boundary::Model& model = resident.model;
   RefinedBoundary out;
+  const Grid grid = image.grid();
   Volume<int16_t> voxels;
   boundary::Start start;
   {
     const Step step(out.seconds, "model space", 0, context);
     voxels = image::to_model_space(image, model.space, context, name);
+    image = {};
     start = make_start(given, model, voxels.grid(), out.start);
-    out.remark = check_inside(out.start, image.grid());
+    out.remark = check_inside(out.start, grid);
   }
   {
     const Turn turn = context.turn();
     const Step step(out.seconds, "refinement", 0.3, turn.context());
     const auto images = boundary::make_images(
-        resident, voxels, image::extent_of(image.grid(), voxels.grid()), turn.context());
+        resident, voxels, image::extent_of(grid, voxels.grid()), turn.context());
     boundary::Refined refined =
         refine_surely(resident, images, start, out.confidence, turn.context());
     boundary::slide(model, refined);

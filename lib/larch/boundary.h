@@ -43,10 +43,10 @@ struct RefinedBoundary {
 /// of what counts as found, it tries starts near the given one. The result does not depend on the
 /// device or the number of threads. `name`: of the image, for messages. Throws UsageError for a
 /// model of another kind, InputError for a start that lies outside of the image, is empty or is a
-/// mesh of another kind, MemoryError, and Stopped.
-RefinedBoundary refine_boundary(const Model& model, const Volume<float>& image,
-                                const BoundaryStart& start, const Context& context,
-                                const std::string& name = "the image");
+/// mesh of another kind, MemoryError, and Stopped. The image is let go as soon as it
+/// has been resampled.
+RefinedBoundary refine_boundary(const Model& model, Volume<float> image, const BoundaryStart& start,
+                                const Context& context, const std::string& name = "the image");
 
 /// The mesh at which a refinement on a grid starts; says in `remark` if a part of it lies outside.
 /// Throws as refine_boundary does because of a start.

@@ -86,21 +86,23 @@ std::pair<Vec3i, Vec3i> voxels_around(const Pose& pose, const Grid& grid) {
 
 }  // namespace
 
-FoundPoses find_poses(const Model& model, const Volume<float>& image, const Context& context,
+FoundPoses find_poses(const Model& model, Volume<float> image, const Context& context,
                       const std::string& name) {
   const auto& network =
       opened_as<hdn::ResidentModel>(model, "a network, which finds poses of structures");
   FoundPoses out;
+  const Grid grid = image.grid();
   Volume<int16_t> voxels;
   {
     const Step step(out.seconds, "model space", 0, context);
     voxels = image::to_model_space(image, network.model.space, context, name);
+    image = {};
   }
   const Turn turn = context.turn();
   const Step step(out.seconds, "detection", 0.2, turn.context());
   hdn::SharedTimes shared;
   const std::vector<hdn::FoundStructure> found =
-      hdn::detect(network, voxels, image.grid(), turn.context(), &shared);
+      hdn::detect(network, voxels, grid, turn.context(), &shared);
   if (network.on_host) {
     out.seconds.emplace_back("orientation on the CPU", shared.cpu_seconds);
     out.seconds.emplace_back("sending scores, waiting for the GPU", shared.wait_seconds);

@@ -25,8 +25,9 @@ struct FoundPoses {
 /// Finds all structures of a network in an image (Sofka et al. 2010; US 2012/0069003 A1). The
 /// result does not depend on the device, the number of threads or the share of the GPU. `name`: of
 /// the image, for messages. Throws UsageError for a model of another kind, InputError for an image
-/// that is too large or too small for it, MemoryError, and Stopped.
-FoundPoses find_poses(const Model& model, const Volume<float>& image, const Context& context,
+/// that is too large or too small for it, MemoryError, and Stopped. The image is let go as soon as
+/// it has been resampled.
+FoundPoses find_poses(const Model& model, Volume<float> image, const Context& context,
                       const std::string& name = "the image");
 
 /// A label map of the boxes on a grid: the voxels whose centres lie in the box of structure k have

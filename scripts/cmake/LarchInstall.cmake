@@ -56,8 +56,23 @@ if(larch_apps)
   set_target_properties(${larch_apps} PROPERTIES INSTALL_RPATH ${larch_bin_to_lib})
 endif()
 
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/lib/larch/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/larch
-        COMPONENT Development FILES_MATCHING PATTERN "*.h" PATTERN app EXCLUDE PATTERN pipeline EXCLUDE)
+# The headers directly in lib/larch, the one for ITK, and what they include.
+file(GLOB larch_headers RELATIVE ${PROJECT_SOURCE_DIR}/lib ${PROJECT_SOURCE_DIR}/lib/larch/*.h)
+list(REMOVE_ITEM larch_headers larch/opened_model.h)  # how a model lies in memory
+list(APPEND larch_headers larch/io/itk/register_image_io.h)
+set(larch_installed)
+while(larch_headers)
+  list(POP_FRONT larch_headers header)
+  if(NOT header IN_LIST larch_installed)
+    list(APPEND larch_installed ${header})
+    file(STRINGS ${PROJECT_SOURCE_DIR}/lib/${header} lines REGEX "^#include \"larch/")
+    string(REGEX MATCHALL "larch/[^\"]+" names "${lines}")
+    list(APPEND larch_headers ${names})
+    cmake_path(GET header PARENT_PATH folder)
+    install(FILES ${PROJECT_SOURCE_DIR}/lib/${header} COMPONENT Development
+            DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
+  endif()
+endwhile()
 install(FILES ${PROJECT_BINARY_DIR}/include/larch_build.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         COMPONENT Development)
 install(TARGETS larch larch_settings ${larch_libraries} EXPORT LarchTargets

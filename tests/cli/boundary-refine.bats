@@ -316,12 +316,12 @@ refused() {
 
 @test "3: meshes of another program, open ones and those inside out; empty label maps" {
   refused --mesh box.ply
-  has err.txt "'box.ply' has 4 vertices and is no mesh of this program"
+  has err.txt "'box.ply' has 4 vertices and is no mesh of boundary-refine"
   has err.txt "--start-labels"
   refused --mesh open.ply
-  has err.txt "is no mesh of this program"
+  has err.txt "is no mesh of boundary-refine"
   refused --mesh turned.ply
-  has err.txt "is no mesh of this program"
+  has err.txt "is no mesh of boundary-refine"
   refused --mesh mirrored.ply
   has err.txt "'mirrored.ply' is turned inside out"
   refused --start-labels none.nii.gz

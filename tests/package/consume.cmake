@@ -22,12 +22,22 @@ endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${work}/first)
 file(RENAME ${work}/first ${work}/moved)  # a tree that knows its own place fails from here on
+file(GLOB_RECURSE headers RELATIVE ${work}/moved/include ${work}/moved/include/larch/*.h)
+run(${SOURCE_DIR}/../../scripts/check-includes --installed)
+string(REGEX REPLACE "lib/" "" expected "${output}")
+string(REGEX REPLACE "\n" ";" expected "${expected}")
+list(REMOVE_ITEM expected "")
+list(SORT expected)
+list(SORT headers)
+if(NOT headers STREQUAL expected)
+  message(FATAL_ERROR "installed are the headers\n${headers}\nand not those of scripts/check-includes\n${expected}")
+endif()
 run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/consumer -B ${work}/build -G ${GENERATOR}
     -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_PREFIX_PATH=${work}/moved
     -D CMAKE_FIND_USE_PACKAGE_REGISTRY=OFF -D CMAKE_BUILD_TYPE=Debug -D LARCH_VERSION=${VERSION} ${flags})
 run(${CMAKE_COMMAND} --build ${work}/build)
 run(${CMAKE_COMMAND} -E chdir ${work}/build ${work}/build/consumer)
-if(NOT output MATCHES "box sum 27")
+if(NOT output MATCHES "^123 voxels")
   message(FATAL_ERROR "the consumer printed: ${output}")
 endif()
 

@@ -243,7 +243,8 @@ void check_evaluation(const pbt::Model& model, const Volume<int16_t>& v, const C
   CHECK(std::memcmp(p.data(), q.data(), static_cast<size_t>(p.voxels()) * sizeof(T)) == 0);
 }
 
-TEST_CASE("evaluation is the same bytes on both devices, for every walk", "[pbt::evaluate]") {
+TEST_CASE("evaluation is the same bytes on both devices, for every walk",
+          "[pbt::plan][pbt::evaluate]") {
   const Context gpu = cuda_context();
   const Volume<int16_t> v = fixtures::noise_volume(sized<Vec3i>({37, 21, 18}, {33, 9, 5}), 9);
   Volume<uint8_t> roi(v.grid());

@@ -19,7 +19,8 @@ struct Bytes {
 /// Throws UsageError that names `flag` for anything else, and for less than one byte.
 int64_t parse_bytes(const std::string& flag, const std::string& text);
 
-/// The reverse, exactly (core/number_text.h has one for messages): the largest unit of which it is a whole number, such as "4GiB".
+/// The reverse, exactly: the largest unit of which it is a whole number, such as "4GiB".
+/// core/number_text.h has one for messages.
 std::string exact_bytes_text(int64_t bytes);
 
 }  // namespace larch

@@ -156,10 +156,11 @@ Outputs refine_case(const cases::CaseJob& c, const Model& model, const StartFile
   job->structure = model.structures()[0];
   if (c.wants("labelmap")) require_image_holds(c.file("labelmap"), job->grid.size);
   if (!c.is_of_list) c.context().info(describe(job->grid));
-  job->found = refine_boundary(model, job->image, read_start(c, given, job->structure.name),
-                               c.context(), "'" + c.row.image + "'");
+  BoundaryStart start = read_start(c, given, job->structure.name);
+  Volume<float> image = c.wants("qc") ? job->image : std::move(job->image);
+  job->found =
+      refine_boundary(model, std::move(image), start, c.context(), "'" + c.row.image + "'");
   warn_of(c, job->found.remark);
-  if (!c.wants("qc")) job->image = {};
   c.context().progress(1, "done");
   Outputs outputs;
   outputs.grid(c.row.image, describe(job->grid));

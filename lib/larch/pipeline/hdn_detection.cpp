@@ -94,8 +94,8 @@ Outputs detect_poses(const cases::CaseJob& c, const Model& network, bool strict)
   if (c.wants("labelmap")) require_image_holds(c.file("labelmap"), job->grid.size);
   if (!c.is_of_list) c.context().info(describe(job->grid));
   job->structures = network.structures();
-  job->found = find_poses(network, job->image, c.context(), "'" + c.row.image + "'");
-  if (!c.wants("qc")) job->image = {};
+  Volume<float> image = c.wants("qc") ? job->image : std::move(job->image);
+  job->found = find_poses(network, std::move(image), c.context(), "'" + c.row.image + "'");
   c.context().progress(1, "done");
 
   Outputs outputs;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program with the library: model and image in, label map and surface out.
 #include "larch/detect.h"
+
 #include "larch/image.h"
 
 int main(int /*count*/, char** arguments) {

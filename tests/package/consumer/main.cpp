@@ -2,22 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 
-#include "larch/features/haar.h"
-#include "larch/image/integral.h"
+#include "larch/levelset.h"
 
 int main() {
   using namespace larch;
-  const Volume<int16_t> ones(Grid{.size = {8, 8, 8}}, 1);
-  const image::ChannelSpec intensity;
-  const auto set = image::integral_set(ones.view(), {&intensity, 1}, image::Padding::kZero, 0, {});
-  features::HaarFeature box;
-  box.cuboid_count = 1;
-  box.cuboids[0] = {{0, 0, 0}, {3, 3, 3}, 1};
-  int32_t sum = 0;
-  for (const auto& tap : features::corner_taps(box)) {
-    const auto offset = set.layouts[0].linear_offset(tap.dx, tap.dy, tap.dz);
-    sum +=
-        tap.weight * static_cast<int32_t>(set.data.data()[set.layouts[0].base({2, 2, 2}) + offset]);
-  }
-  std::printf("box sum %d\n", sum);
+  levelset::SegmentRequest request;
+  request.image = Volume<float>(Grid{.size = {16, 16, 16}}, 0);
+  for (int z = 5; z < 10; ++z)
+    for (int y = 5; y < 10; ++y)
+      for (int x = 5; x < 10; ++x) request.image({x, y, z}) = 100;
+  request.spheres.push_back({{7, 7, 7}, 2});
+  request.config.lower = 80;
+  request.config.upper = 120;
+  const levelset::SegmentResult found = levelset::segment(request, {});
+  std::printf("%d voxels\n", static_cast<int>(found.by_label[0].voxels));
 }

@@ -5,8 +5,7 @@
 #include <iostream>
 #include <limits>
 
-#include "larch/io/image/dicom_slice.h"
-#include "larch/io/image/image.h"
+#include "larch/image.h"
 
 using namespace larch;
 
