@@ -215,13 +215,11 @@ RefinedBoundary refine_boundary(const Model& opened, Volume<float> image,
   return out;
 }
 
-Mesh place_start(const Model& opened, const BoundaryStart& given, const Grid& grid,
-                 std::string& remark) {
+std::string check_start(const Model& opened, const BoundaryStart& given, const Grid& grid) {
   const boundary::Model& model = boundary_of(opened).model;
   Mesh start;
   make_start(given, model, image::model_grid(grid, model.space), start);
-  remark = check_inside(start, grid);
-  return start;
+  return check_inside(start, grid);
 }
 
 }  // namespace larch

@@ -48,9 +48,8 @@ struct RefinedBoundary {
 RefinedBoundary refine_boundary(const Model& model, Volume<float> image, const BoundaryStart& start,
                                 const Context& context, const std::string& name = "the image");
 
-/// The mesh at which a refinement on a grid starts; says in `remark` if a part of it lies outside.
+/// Checks a start for a refinement on a grid before it runs, and returns RefinedBoundary::remark.
 /// Throws as refine_boundary does because of a start.
-Mesh place_start(const Model& model, const BoundaryStart& start, const Grid& grid,
-                 std::string& remark);
+std::string check_start(const Model& model, const BoundaryStart& start, const Grid& grid);
 
 }  // namespace larch

@@ -23,7 +23,7 @@ namespace {
 using pbt::ClassifierKind;
 
 bool is_forest(const pbt::TrainConfig& config) {
-  return config.classifier == pbt::ClassifierKind::kForest;
+  return config.classifier == ClassifierKind::kForest;
 }
 
 bool fits(pbt::TrainConfig config, ClassifierKind kind) {
@@ -201,9 +201,8 @@ void fit_to_volumes(pbt::TrainConfig& config, const std::vector<pbt::TrainingVol
   check_effect(config.validation.fraction != 0, config.validation, "validation.",
                "--validation.fraction above 0", {"prune", "patience"});
   pbt::ForestConfig& forest = config.forest;
-  const bool is_forest = config.classifier == ClassifierKind::kForest;
-  if (is_forest && !forest.bootstrap) forest.bootstrap = false;
-  const bool has_boxes = is_forest && forest.pool == pbt::ForestPool::kBoxes;
+  if (is_forest(config) && !forest.bootstrap) forest.bootstrap = false;
+  const bool has_boxes = is_forest(config) && forest.pool == pbt::ForestPool::kBoxes;
   if (has_boxes && (!forest.reach || !forest.largest_box)) {
     const bool two_classes = !config.labels.positive.empty();
     fit_boxes(forest, two_classes ? 0 : config.labels.background, volumes, context);

@@ -171,9 +171,8 @@ Outputs refine_case(const cases::CaseJob& c, const Model& model, const StartFile
 
 void check_start(const cases::CaseJob& c, const Model& model, const StartFiles& given) {
   const Grid grid = cases::probe_one_volume(c.row.image, c.read).grid;
-  std::string remark;
-  place_start(model, read_start(c, given, model.structures()[0].name), grid, remark);
-  warn_of(c, remark);
+  const BoundaryStart start = read_start(c, given, model.structures()[0].name);
+  warn_of(c, larch::check_start(model, start, grid));
 }
 
 cases::CaseLook look_at_boundary(const cases::CaseJob& c, const Model& model,
