@@ -33,25 +33,25 @@ __global__ void __launch_bounds__(kTeamThreads)
 
 /// The arrays of an update lie in shared memory where a block may have so much: its steps are short
 /// and wait for each other.
-constexpr int kMost = mesh::kMostTemplateVertices;
+constexpr int kMaximum = mesh::kMaximumTemplateVertices;
 constexpr int kUpdateBytes =
-    kMost * static_cast<int>(sizeof(Vec3d) + 6 * sizeof(double) + sizeof(mesh::Ring));
+    kMaximum * static_cast<int>(sizeof(Vec3d) + 6 * sizeof(double) + sizeof(mesh::Ring));
 extern __shared__ __align__(16) char shared_places[];
 
 __device__ void take_shared_memory(const BlockTeam& team, LevelView& level, MeshState& state) {
   const MeshState far = state;
   const mesh::Ring* far_rings = level.rings;
   state.x = reinterpret_cast<Vec3d*>(shared_places);
-  double* next = reinterpret_cast<double*>(state.x + kMost);
+  double* next = reinterpret_cast<double*>(state.x + kMaximum);
   if (!level.smooths_positions) {  // what comes after the smoothing takes the same places
     state.points = reinterpret_cast<Vec3d*>(next);
-    state.part = state.points + kMost;
+    state.part = state.points + kMaximum;
   }
   for (double** array :
        {&state.weights, &state.moved, &state.smoothing.residual, &state.smoothing.direction,
         &state.smoothing.product, &state.smoothing.inverse}) {
     *array = next;
-    next += kMost;
+    next += kMaximum;
   }
   auto* rings = reinterpret_cast<mesh::Ring*>(next);
   level.rings = rings;

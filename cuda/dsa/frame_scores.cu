@@ -209,10 +209,10 @@ void frame_scores(const FrameScoresJob& job, const Context& context) {
   LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
   const TapTable table = gain_taps();
   const Buffer<TapTable> taps(context.device, std::span<const TapTable>(&table, 1));
-  constexpr int64_t kMostFrames = 65535;  // of one launch
-  for (int64_t first = 0; first < job.frames; first += kMostFrames) {
+  constexpr int64_t kMaximumFrames = 65535;  // of one launch
+  for (int64_t first = 0; first < job.frames; first += kMaximumFrames) {
     FrameScoresJob part = job;
-    part.frames = std::min(kMostFrames, job.frames - first);
+    part.frames = std::min(kMaximumFrames, job.frames - first);
     part.contrast += first * static_cast<int64_t>(job.size.x) * job.size.y;
     part.bin_shift += first;
     part.displacements += first * job.candidates;

@@ -116,7 +116,7 @@ SharedPlan tile_plan(const MatchArguments& a, bool* is_usual) {
   return plan;
 }
 
-constexpr int64_t kMostScoresOnChip = 4096;
+constexpr int64_t kMaximumScoresOnChip = 4096;
 
 /// The plan of direct_kernel.
 SharedPlan direct_plan(const MatchArguments& a, bool has_scores) {
@@ -138,7 +138,7 @@ void launch_tiles(const MatchArguments& a, const SharedPlan& plan, const Device&
 }
 
 void launch_direct(const MatchArguments& a, const uint8_t* is_left, const Device& device) {
-  const bool has_scores = scores_needed(a) <= kMostScoresOnChip;
+  const bool has_scores = scores_needed(a) <= kMaximumScoresOnChip;
   const SharedPlan plan = direct_plan(a, has_scores);
   const auto kernel = direct_kernel;
   allow_shared(kernel, plan);
@@ -247,7 +247,7 @@ UploadedArguments upload_arguments(const MatchJob& job, const Device& device) {
   a.base = job.base.vectors;
   if (a.ranking.metric == Metric::kEntropy) {
     there.terms =
-        Buffer<uint64_t>(device, std::span<const uint64_t>(entropy_terms(kMostBlockPixels)));
+        Buffer<uint64_t>(device, std::span<const uint64_t>(entropy_terms(kMaximumBlockPixels)));
     a.ranking.terms = there.terms.data();
   }
   return there;

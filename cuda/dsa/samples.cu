@@ -11,8 +11,8 @@ namespace {
 constexpr int kThreads = 256;
 
 uint32_t groups_for(int64_t items) {
-  constexpr int64_t kMost = 1 << 16;  // the kernels go on from there
-  return static_cast<uint32_t>(std::min((items + kThreads - 1) / kThreads, kMost));
+  constexpr int64_t kMaximum = 1 << 16;  // the kernels go on from there
+  return static_cast<uint32_t>(std::min((items + kThreads - 1) / kThreads, kMaximum));
 }
 
 __global__ void samples_kernel(const __grid_constant__ SampleJob job) {

@@ -7,7 +7,7 @@ namespace larch::dsa::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr uint32_t kMostRows = 65535;  ///< of a grid, along y and z
+constexpr uint32_t kMaximumRows = 65535;  ///< of a grid, along y and z
 
 /// A thread per pixel; rows of all frames along y, pixels along x.
 __global__ void __launch_bounds__(kThreads) spline_kernel(const __grid_constant__ SplineJob job) {
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kThreads)
 
 dim3 grid_of(int32_t columns, int64_t rows) {
   return {static_cast<uint32_t>((columns + kThreads - 1) / kThreads),
-          rows < kMostRows ? static_cast<uint32_t>(rows) : kMostRows, 1};
+          rows < kMaximumRows ? static_cast<uint32_t>(rows) : kMaximumRows, 1};
 }
 
 }  // namespace

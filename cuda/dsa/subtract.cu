@@ -242,10 +242,10 @@ void subtract(const SubtractJob& job, const Context& context) {
   const Vec3i& size = job.size;
   const int64_t pixels = static_cast<int64_t>(size.x) * size.y;
   const int64_t blocks = static_cast<int64_t>(job.axes[0].count) * job.axes[1].count;
-  constexpr int64_t kMostFrames = 1024;  // of one launch: each has a histogram of a megabyte
-  for (int64_t first = 0; first < job.frames; first += kMostFrames) {
+  constexpr int64_t kMaximumFrames = 1024;  // of one launch: each has a histogram of a megabyte
+  for (int64_t first = 0; first < job.frames; first += kMaximumFrames) {
     SubtractJob part = job;
-    part.frames = std::min(kMostFrames, job.frames - first);
+    part.frames = std::min(kMaximumFrames, job.frames - first);
     part.contrast_values += first * pixels;
     part.contrast_samples += first * pixels;
     if (part.vectors != nullptr) part.vectors += first * blocks;

@@ -13,7 +13,7 @@ namespace larch::hdn::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kClusterThreads = pose::kMostCandidates;  ///< one for each candidate
+constexpr int kClusterThreads = pose::kMaximumCandidates;  ///< one for each candidate
 
 unsigned blocks_for(uint64_t items) {
   return static_cast<unsigned>((items + kThreads - 1) / kThreads);
@@ -56,7 +56,7 @@ Buffer<uint64_t> sort_keys(const StageView& stage, const Device& device) {
 /// A candidate and how dense the candidates around it are.
 struct Mode {
   double density = -1;
-  int32_t candidate = pose::kMostCandidates;  ///< as it is: none
+  int32_t candidate = pose::kMaximumCandidates;  ///< as it is: none
 };
 struct Denser {
   __device__ Mode operator()(const Mode& a, const Mode& b) const {
@@ -70,7 +70,7 @@ struct Denser {
 __global__ void __launch_bounds__(kClusterThreads) cluster_kernel(const ClusterJob* jobs) {
   using Reduce = cub::BlockReduce<Mode, kClusterThreads>;
   __shared__ typename Reduce::TempStorage storage;
-  __shared__ uint8_t taken[pose::kMostCandidates];
+  __shared__ uint8_t taken[pose::kMaximumCandidates];
   __shared__ double sums[pose::kClusterSums];
   __shared__ int32_t mode;
   const ClusterJob job = jobs[blockIdx.x];
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kClusterThreads) cluster_kernel(const ClusterJ
   taken[own] = 0;
   __syncthreads();
   int32_t found = 0;
-  for (; found < pose::kMostClusters; ++found) {
+  for (; found < pose::kMaximumClusters; ++found) {
     Mode best;
     if (own < count && taken[own] == 0) {
       best = {pose::density(job.candidates, taken, count, job.rule, own), own};
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kClusterThreads) cluster_kernel(const ClusterJ
     best = Reduce(storage).Reduce(best, Denser{});
     if (own == 0) mode = best.candidate;
     __syncthreads();
-    if (mode == pose::kMostCandidates) break;
+    if (mode == pose::kMaximumCandidates) break;
     const auto mark = static_cast<uint8_t>(found + 1);
     const bool is_member =
         own < count && pose::joins(job.candidates, taken, job.rule, found, mode, own);
@@ -151,7 +151,7 @@ void make_clusters(const Buffer<ClusterJob>& jobs, const Context& context) {
 
 void make_seeds(const Buffer<SeedJob>& jobs, const Context& context) {
   LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
-  seed_kernel<<<static_cast<unsigned>(jobs.size()), pose::kMostClusters, 0,
+  seed_kernel<<<static_cast<unsigned>(jobs.size()), pose::kMaximumClusters, 0,
                 larch::cuda::stream_of(context.device)>>>(jobs.data());
   larch::cuda::check_launch("seed_kernel");
 }

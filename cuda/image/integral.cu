@@ -217,9 +217,9 @@ void integrate_images(std::span<const ChannelImage<T>> images, Padding padding, 
   const auto count = static_cast<unsigned>(images.size());
   // Several blocks per plane where there are few planes, so that all processors have their share.
   constexpr int kEnoughBlocks = 512;
-  constexpr int kMostParts = 16;
+  constexpr int kMaximumParts = 16;
   const int all = planes * static_cast<int>(count);
-  const int parts = std::clamp((kEnoughBlocks + all - 1) / all, 1, kMostParts);
+  const int parts = std::clamp((kEnoughBlocks + all - 1) / all, 1, kMaximumParts);
   plane_kernel<T><<<dim3(static_cast<unsigned>(planes), static_cast<unsigned>(parts), count),
                     kPlaneWarps * kWarp, 0, stream>>>(there.data(), padding, out);
   larch::cuda::check_launch("plane_kernel");

@@ -23,7 +23,8 @@ constexpr int kLaneColumns = 4;  ///< columns of a lane
 constexpr int kTogether = 8;     ///< rows of a warp that are on their way together
 constexpr int kHistogramThreads = 32 * kWarps;
 constexpr int kUpdateThreads = 512;
-constexpr size_t kMostNodes = 4096;  ///< of a launch: what is kept for each of them is limited too
+constexpr size_t kMaximumNodes =
+    4096;  ///< of a launch: what is kept for each of them is limited too
 constexpr int kHistogramWords = kColumns * kBins;
 
 /// The best column of a block.
@@ -438,7 +439,7 @@ std::vector<std::vector<BoostRound>> boost(const BoostJob& job) {
   std::vector<std::vector<BoostRound>> results;
   for (size_t first = 0; first < job.problems.size();) {
     size_t end = first + 1;
-    while (end < job.problems.size() && end - first < kMostNodes &&
+    while (end < job.problems.size() && end - first < kMaximumNodes &&
            alike(job.problems[first], job.problems[end])) {
       ++end;
     }

@@ -11,7 +11,7 @@
 namespace larch::learning::cuda {
 
 constexpr int kSortThreads = 256, kSortItems = 16;
-static_assert(size_t{kSortThreads} * kSortItems == kMostRanged);
+static_assert(size_t{kSortThreads} * kSortItems == kMaximumRanged);
 
 /// The code map of a column from the order statistics of its values: a block sorts those of one
 /// column. `value(column, k)` is trivially copyable and gives the value at sample k < samples.

@@ -71,9 +71,9 @@ class ResponseSource final : public learning::ResponseSource<Response> {
     LARCH_CUDA_CHECK(cudaSetDevice(device_.index));
     const Buffer<uint32_t> index(device_, samples);
     const ResponseAt<Response> value{this->response(), index.data()};
-    constexpr size_t kThreads = kCudaWidth, kMostRows = 65535;
+    constexpr size_t kThreads = kCudaWidth, kMaximumRows = 65535;
     const dim3 grid(static_cast<unsigned>(columns.slots.size() / kThreads),
-                    static_cast<unsigned>(std::min(matrix.rows, kMostRows)));
+                    static_cast<unsigned>(std::min(matrix.rows, kMaximumRows)));
     response_codes_kernel<<<grid, kThreads, 0, larch::cuda::stream_of(device_)>>>(
         value, columns.on_device.data(), columns.slots.size(), matrix.rows, matrix.codes.data());
     larch::cuda::check_launch("response_codes_kernel");

@@ -107,7 +107,7 @@ __device__ void activate(const FieldView& view, const FieldViews& views, const B
 class BrickDeal {
  public:
   /// Bricks that a block is dealt at a time.
-  static constexpr uint32_t kMost = 256;
+  static constexpr uint32_t kMaximum = 256;
   /// Threads of a block.
   static constexpr uint32_t kThreads = 1024;
   /// In shared memory.
@@ -115,7 +115,7 @@ class BrickDeal {
     uint32_t of_warp[kThreads / 32];  ///< set bits
     BrickEntry first[kThreads];       ///< by thread: the brick of the first bit of its first word
     uint32_t parts[kThreads];         ///< by thread: bits of the parts of its other words with one
-    BrickEntry bricks[kMost];         ///< those of the block
+    BrickEntry bricks[kMaximum];      ///< those of the block
     uint32_t per_block;               ///< 2^32 / blocks, rounded down
   };
 
@@ -140,8 +140,8 @@ class BrickDeal {
     __syncthreads();
   }
 
-  /// Puts up to kMost of the block's bricks, from the `turn`-th on, where all its threads see them.
-  /// `count`: of words. True, for all threads of the block, where `is_on` is for one of them.
+  /// Puts up to kMaximum of the block's bricks, from the `turn`-th on, where all its threads see
+  /// them. `count`: of words. True, for all threads of the block, where `is_on` is for one of them.
   __device__ bool deal(const uint32_t* words, uint32_t count, uint32_t thread, uint32_t turn,
                        bool is_on) const {
     const uint32_t lane = thread % 32, warp = thread / 32;
@@ -225,7 +225,7 @@ class BrickDeal {
       count -= skip + 1;
 #pragma unroll 1
       for (; skip > 0; --skip) word &= word - 1;
-      if (turn >= from_turn && turn - from_turn < kMost) {
+      if (turn >= from_turn && turn - from_turn < kMaximum) {
         const BrickEntry first = at < kThreads ? memory_.first[at] : first_of(at);
         memory_.bricks[turn - from_turn] = entry_of(first, first_bit(word));
       }

@@ -7,7 +7,7 @@
 namespace larch::levelset::cuda {
 
 /// Fields that a BrickEntry can number.
-constexpr uint32_t kMostNumbered = 0x7fff;
+constexpr uint32_t kMaximumNumbered = 0x7fff;
 
 /// A brick of a field.
 struct BrickEntry {
@@ -19,7 +19,9 @@ struct BrickEntry {
   __device__ int32_t x() const { return static_cast<int32_t>(x_y & 0xffffU); }
   __device__ int32_t y() const { return static_cast<int32_t>(x_y >> 16); }
   __device__ int32_t z() const { return static_cast<int32_t>(z_field & 0xffffU); }
-  __device__ int32_t field() const { return static_cast<int32_t>(z_field >> 16 & kMostNumbered); }
+  __device__ int32_t field() const {
+    return static_cast<int32_t>(z_field >> 16 & kMaximumNumbered);
+  }
   /// Are all bricks around it in the image, and near enough in memory for 32 bits?
   __device__ bool is_inner() const { return (z_field & kInner) != 0; }
   __device__ int64_t first_voxel() const { return int64_t{number} * kBrickVoxels; }

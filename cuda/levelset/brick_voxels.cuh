@@ -8,10 +8,10 @@
 namespace larch::levelset::cuda {
 
 /// Bricks whose voxels a block of threads lists at a time; fewer where shared memory is short.
-constexpr uint32_t kMostSlots = 64;
+constexpr uint32_t kMaximumSlots = 64;
 /// Where a block has so few bricks in a step, it reads them whole before it computes, if they fit;
 /// where it has more, its many warps find most of what they need in L1.
-constexpr uint32_t kMostStaged = 8;
+constexpr uint32_t kMaximumStaged = 8;
 
 /// A brick whose voxels are listed.
 struct alignas(16) BrickSlot {
@@ -25,9 +25,9 @@ struct alignas(16) BrickSlot {
 /// and that of the voxel in its brick.
 struct BrickVoxels {
   static constexpr uint32_t kNone = UINT16_MAX;  ///< fills up what a warp takes at a time
-  static_assert(kMostSlots * kBrickVoxels <= kNone);
+  static_assert(kMaximumSlots * kBrickVoxels <= kNone);
 
-  BrickSlot slots[kMostSlots];
+  BrickSlot slots[kMaximumSlots];
   int32_t rows[StagedBrick::kRows];  ///< row_of_halo, where there is a BrickRun::only
   LaneOffsets offsets[32];           ///< lane_offsets, likewise
   uint32_t counts[2];                ///< of the voxels that follow; they take turns
@@ -36,14 +36,16 @@ struct BrickVoxels {
   __device__ uint16_t* voxels() { return reinterpret_cast<uint16_t*>(this + 1); }
   /// In the place of what follows the voxels of so many slots, since no other slots are in use.
   __device__ StagedBrick* staged() {
-    static_assert(kMostStaged * kBrickVoxels * sizeof(uint16_t) % alignof(StagedBrick) == 0);
-    return reinterpret_cast<StagedBrick*>(voxels() + kMostStaged * kBrickVoxels);
+    static_assert(kMaximumStaged * kBrickVoxels * sizeof(uint16_t) % alignof(StagedBrick) == 0);
+    return reinterpret_cast<StagedBrick*>(voxels() + kMaximumStaged * kBrickVoxels);
   }
   static constexpr size_t kSlotBytes = kBrickVoxels * sizeof(uint16_t);
   static size_t bytes(uint32_t slots) { return sizeof(BrickVoxels) + slots * kSlotBytes; }
   /// Bricks that can be staged: all or none.
   static uint32_t most_staged(uint32_t slots) {
-    return slots * kSlotBytes >= kMostStaged * (kSlotBytes + sizeof(StagedBrick)) ? kMostStaged : 0;
+    return slots * kSlotBytes >= kMaximumStaged * (kSlotBytes + sizeof(StagedBrick))
+               ? kMaximumStaged
+               : 0;
   }
 
   /// Called by all threads of a block. `only`: BrickRun::only where the block has no other field,

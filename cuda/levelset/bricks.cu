@@ -116,7 +116,7 @@ class BrickBlock {
   /// more of them.
   __device__ bool take(int32_t step, uint32_t first) {
     const uint32_t left = bricks_ > first ? bricks_ - first : 0,
-                   dealt = min(left, BrickDeal::kMost);
+                   dealt = min(left, BrickDeal::kMaximum);
     for (uint32_t at = 0; at < dealt; at += run_.slots) {
       const uint32_t bricks = min(dealt - at, run_.slots);
       const bool is_staged = dealt <= run_.staged;
@@ -134,7 +134,7 @@ class BrickBlock {
         memory_.counts[f].move_to(counts(step)[f], lane_);
       }
     }
-    return left > BrickDeal::kMost;
+    return left > BrickDeal::kMaximum;
   }
 
   /// Goes on to the next step.
@@ -212,10 +212,10 @@ class BrickBlock {
       list(step, brick, s, {1, 0}, lane);
     }
   }
-  /// The same where there are at most kMostStaged: of the warps that share a brick, half list its
-  /// voxels and half read all of it.
+  /// The same where there are at most kMaximumStaged: of the warps that share a brick, half list
+  /// its voxels and half read all of it.
   __device__ void list_few(int32_t step, uint32_t bricks) {
-    constexpr uint32_t kSharing = kWarps / kMostStaged, kHalf = kSharing / 2;
+    constexpr uint32_t kSharing = kWarps / kMaximumStaged, kHalf = kSharing / 2;
     static_assert(16 % kHalf == 0);
     const uint32_t lane = lane_anew(), s = warp_ / kSharing, part = warp_ % kSharing;
     if (s >= bricks) return;
@@ -349,7 +349,7 @@ __global__ void __launch_bounds__(kThreads, 1) bricks_kernel(const __grid_consta
   uint32_t first = 0;
   for (int32_t step = 0; block.begin(step, first);) {
     if (block.take(step, first)) {
-      first += BrickDeal::kMost;
+      first += BrickDeal::kMaximum;
       continue;
     }
     block.end();
@@ -367,7 +367,7 @@ __global__ void __launch_bounds__(kThreads, 1) bricks_kernel(const __grid_consta
 /// As many slots as fit the shared memory of a block; one where none does, so that the launch tells
 /// what is missing.
 uint32_t most_slots(size_t fields, const Device& device) {
-  uint32_t slots = kMostSlots;
+  uint32_t slots = kMaximumSlots;
   const size_t most = most_shared_bytes(device);
   while (slots > 1 && BlockMemory::bytes(slots, fields) > most) --slots;
   return slots;

@@ -259,11 +259,11 @@ class VoxelLists {
   explicit VoxelLists(DeviceJob& job) : job_(job), device_(job.context().device) {
     bytes_ = VoxelBlock::bytes(static_cast<size_t>(job.fields()));
     blocks_ = cooperative_blocks(kernel_, kVoxelThreads, bytes_, job.job().most_blocks, device_);
-    lengths_ = Buffer<uint32_t>(device_, (kMostSteps + 1) * fields());
+    lengths_ = Buffer<uint32_t>(device_, (kMaximumSteps + 1) * fields());
     const auto voxels = static_cast<size_t>(job.view(0).layout.stored_voxels());
     for (Buffer<uint32_t>& list : auxiliary_) list = Buffer<uint32_t>(device_, voxels);
     changed_ = Buffer<uint32_t>(device_, voxels * fields());
-    between_ = Buffer<uint32_t>(device_, kMostSteps * fields());
+    between_ = Buffer<uint32_t>(device_, kMaximumSteps * fields());
   }
 
   void begin() {

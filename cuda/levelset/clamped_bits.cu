@@ -43,11 +43,11 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void find_clamped(DeviceJob& job) {
-  constexpr int64_t kMostBlocks = 1 << 12;
+  constexpr int64_t kMaximumBlocks = 1 << 12;
   for (int32_t f = 0; f < job.fields(); ++f) {
     const int64_t bricks = job.view(f).layout.bricks();
     const auto blocks = static_cast<uint32_t>(
-        std::min((bricks + kThreads / 32 - 1) / (kThreads / 32), kMostBlocks));
+        std::min((bricks + kThreads / 32 - 1) / (kThreads / 32), kMaximumBlocks));
     find_clamped_kernel<<<blocks, kThreads, 0, larch::cuda::stream_of(job.context().device)>>>(
         job.views(), f, side_of(job.job().progress.iterations));
     larch::cuda::check_launch("levelset find_clamped_kernel");

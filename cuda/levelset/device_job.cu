@@ -14,10 +14,10 @@ namespace larch::levelset::cuda {
 DeviceJob::DeviceJob(EvolveJob& job, Listed listed, const Context& context)
     : job_(job), context_(context) {
   const BrickLayout& layout = job.fields[0].layout;
-  if (job.fields.size() > kMostNumbered) {
+  if (job.fields.size() > kMaximumNumbered) {
     throw UsageError("levelset: " + std::to_string(job.fields.size()) +
-                     " labels of one image, and kernels number " + std::to_string(kMostNumbered) +
-                     "; use --device cpu");
+                     " labels of one image, and kernels number " +
+                     std::to_string(kMaximumNumbered) + "; use --device cpu");
   }
   if (std::max({layout.count.x, layout.count.y, layout.count.z}) > UINT16_MAX) {
     throw UsageError("levelset: an axis of more than 524280 voxels; use --device cpu");
@@ -27,7 +27,7 @@ DeviceJob::DeviceJob(EvolveJob& job, Listed listed, const Context& context)
   views_ = Buffer<FieldView>(context.device, std::span<const FieldView>(host_views_));
   progress_ = Buffer<Progress>(context.device, 1);
   inside_ = Buffer<int64_t>(context.device, all);
-  counts_ = Buffer<StepCount>(context.device, all * static_cast<size_t>(kMostSteps));
+  counts_ = Buffer<StepCount>(context.device, all * static_cast<size_t>(kMaximumSteps));
 }
 
 FieldView DeviceJob::make_view(LevelsetField& field, Listed listed) {

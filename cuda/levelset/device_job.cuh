@@ -16,7 +16,7 @@ namespace larch::levelset::cuda {
 enum class Listed { kBricks, kVoxels };
 
 /// Steps of one launch.
-constexpr int64_t kMostSteps = 2000;
+constexpr int64_t kMaximumSteps = 2000;
 
 /// A job on its device. Holds what its kernels share.
 class DeviceJob {
@@ -70,14 +70,14 @@ std::vector<uint32_t> first_set(DeviceJob& job, Listed listed, uint32_t* bricks 
 /// Makes the bits of the bricks of all fields (clamped_bits.cuh) from both buffers.
 void find_clamped(DeviceJob& job);
 
-/// Evolves a job by launches of up to kMostSteps steps. Active holds what is active: begin() before
-/// the first launch, run(steps) for one, and finish() at the end, if the job goes on.
+/// Evolves a job by launches of up to kMaximumSteps steps. Active holds what is active: begin()
+/// before the first launch, run(steps) for one, and finish() at the end, if the job goes on.
 template <class Active>
 void evolve_active(DeviceJob& job, int64_t steps) {
   Active active(job);
   active.begin();
-  for (int64_t done = 0; done < steps && goes_on(job.job(), job.context()); done += kMostSteps) {
-    active.run(std::min(kMostSteps, steps - done));
+  for (int64_t done = 0; done < steps && goes_on(job.job(), job.context()); done += kMaximumSteps) {
+    active.run(std::min(kMaximumSteps, steps - done));
   }
   if (job.job().progress.stop == Stop::kNone) active.finish();
 }

@@ -131,8 +131,8 @@ void split_leaves(const SplitJob& job) {
             0,
             histograms.data(),
             found.data()};
-  constexpr int64_t kMostBlocks = 8192;
-  const dim3 grid(static_cast<unsigned>(std::clamp<int64_t>(p.rows, 1, kMostBlocks)),
+  constexpr int64_t kMaximumBlocks = 8192;
+  const dim3 grid(static_cast<unsigned>(std::clamp<int64_t>(p.rows, 1, kMaximumBlocks)),
                   static_cast<unsigned>(job.matrix.blocks));
   for (; p.first < leaves; p.first += at_once) {
     p.count = std::min(at_once, leaves - p.first);

@@ -310,8 +310,8 @@ void learn_shape(const std::vector<SurfaceCase>& all, boundary::Model& model,
                " cases, " + text_of("%.2f voxels", report.distance_voxels) +
                " off their surfaces, " + std::to_string(model.shape.modes.size()) + " modes with " +
                text_of("%.0f %%", 100 * model.shape.quality.share) + " of the variance");
-  if (accepted.size() < shape::kLeastCases) {
-    context.warn("fewer than " + std::to_string(shape::kLeastCases) +
+  if (accepted.size() < shape::kMinimumCases) {
+    context.warn("fewer than " + std::to_string(shape::kMinimumCases) +
                  " shapes: the model has a mean and no modes");
   }
 }

@@ -211,7 +211,8 @@ void* shared_variable(const void* key, size_t bytes) {
   for (const auto& [own, offset] : block.variables) {
     if (own == key) return memory + offset;
   }
-  if (block.shared_bytes + bytes > kMostShared) launch->fail("a block has too much shared memory");
+  if (block.shared_bytes + bytes > kMaximumShared)
+    launch->fail("a block has too much shared memory");
   block.variables.emplace_back(key, block.add_shared(bytes, launch->pattern()));
   return memory + block.variables.back().second;
 }

@@ -84,8 +84,8 @@ uint64_t seed();
 /// Processors of the device, which each hold one block of a cooperative launch; drawn.
 int32_t processors();
 /// Threads of a block at most, and bytes that a block may share.
-constexpr uint32_t kMostThreads = 1024;
-constexpr size_t kMostShared = 227 << 10;
+constexpr uint32_t kMaximumThreads = 1024;
+constexpr size_t kMaximumShared = 227 << 10;
 
 }  // namespace larch::emulation
 

@@ -43,7 +43,7 @@ void Launch::make_block(size_t b, const Dim3& index) {
   block.warps = warps;
   block.barriers.assign(kNamedBarriers, {});
   for (Barrier& barrier : block.barriers) barrier.waiting.assign(warps, 0);
-  block.shared = std::make_unique_for_overwrite<uint64_t[]>(kMostShared / sizeof(uint64_t) + 2);
+  block.shared = std::make_unique_for_overwrite<uint64_t[]>(kMaximumShared / sizeof(uint64_t) + 2);
   block.add_shared(shape.shared_bytes, next());
   block.races.begin(warps);
   for (uint32_t t = 0; t < per_block_; ++t) {
@@ -239,7 +239,7 @@ std::string run(const LaunchShape& shape, const std::function<void()>& kernel) {
   static uint64_t launches = 0;
   const std::lock_guard lock(mutex);
   const uint32_t threads = shape.threads.x * shape.threads.y * shape.threads.z;
-  if (threads == 0 || threads > kMostThreads || shape.shared_bytes > kMostShared) {
+  if (threads == 0 || threads > kMaximumThreads || shape.shared_bytes > kMaximumShared) {
     return "a block cannot have " + std::to_string(threads) + " threads and " +
            std::to_string(shape.shared_bytes) + " shared bytes";
   }

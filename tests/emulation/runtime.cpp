@@ -213,11 +213,11 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
 }
 
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int value) {
-  return result(static_cast<size_t>(value) <= kMostShared ? cudaSuccess : cudaErrorInvalidValue);
+  return result(static_cast<size_t>(value) <= kMaximumShared ? cudaSuccess : cudaErrorInvalidValue);
 }
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int threads,
                                                           size_t shared_bytes) {
-  const bool fits = threads <= static_cast<int>(kMostThreads) && shared_bytes <= kMostShared;
+  const bool fits = threads <= static_cast<int>(kMaximumThreads) && shared_bytes <= kMaximumShared;
   *blocks = fits ? 1 : 0;
   return cudaSuccess;
 }

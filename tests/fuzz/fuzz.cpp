@@ -145,12 +145,12 @@ void read_image_file(const std::string& name, const std::string& subject) {
 }
 
 void decode_codestream(std::string_view bytes, io::TransferSyntax syntax) {
-  constexpr int64_t kMostSamples = 1 << 20;  // larger images would only cost time
+  constexpr int64_t kMaximumSamples = 1 << 20;  // larger images would only cost time
   const std::optional<io::Codestream> stream = io::read_codestream_header(bytes);
   const auto is_size = [](int64_t edge) { return edge > 0 && edge < 65536; };
   if (!stream || !is_size(stream->columns) || !is_size(stream->rows)) return;
   const int64_t samples = stream->columns * stream->rows * stream->samples;
-  if (samples > kMostSamples) return;
+  if (samples > kMaximumSamples) return;
   io::DicomObject object;
   object.path = "case";
   object.format.samples = stream->samples;
@@ -174,7 +174,7 @@ void read_image_bytes(const std::string& name, std::string_view bytes) {
 }
 
 void read_mesh_bytes(const std::string& name, std::string_view bytes) {
-  constexpr size_t kMost = 1 << 12;  // triangles of what is written; more would only cost time
+  constexpr size_t kMaximum = 1 << 12;  // triangles of what is written; more would only cost time
   const std::string path = file_of(name, bytes);
   Mesh mesh;
   if (!accepts({ExitCode::kInput}, name, [&] { mesh = read_mesh(path); })) return;
@@ -183,7 +183,7 @@ void read_mesh_bytes(const std::string& name, std::string_view bytes) {
   for (const Vec3i& t : mesh.triangles) {
     require(norm(at(t.x)) + norm(at(t.y)) + norm(at(t.z)) < 1e9, "a vertex is too far off");
   }
-  if (mesh.triangles.size() > kMost) return;
+  if (mesh.triangles.size() > kMaximum) return;
   write_mesh(path, mesh);
   const Mesh back = read_mesh(path);
   require(back.triangles.size() == mesh.triangles.size(), "triangles were lost");

@@ -279,18 +279,18 @@ Clustered clustered(const std::vector<std::vector<Candidate>>& lists,
   }
   const Buffer<int32_t> there(device, std::span<const int32_t>(sizes));
   Buffer<int32_t> found(device, count);
-  Buffer<Cluster> clusters(device, count * pose::kMostClusters);
-  Buffer<Seed> seeds(device, 2 * count * pose::kMostClusters);
+  Buffer<Cluster> clusters(device, count * pose::kMaximumClusters);
+  Buffer<Seed> seeds(device, 2 * count * pose::kMaximumClusters);
   seeds.set_zero();
   std::vector<ClusterJob> jobs;
   std::vector<SeedJob> next;
   for (size_t i = 0; i < count; ++i) {
-    Cluster* own = clusters.data() + i * pose::kMostClusters;
+    Cluster* own = clusters.data() + i * pose::kMaximumClusters;
     jobs.push_back({candidates[i].data(), there.data() + i, rules[i], own, found.data() + i});
     for (const int32_t is_child : {0, 1}) {
       next.push_back({own,
                       found.data() + i,
-                      seeds.data() + next.size() * pose::kMostClusters,
+                      seeds.data() + next.size() * pose::kMaximumClusters,
                       is_child,
                       {1, -20, 3, 0.1, 0.2, -1.5, 0.1, -0.2, 0.3}});
     }
@@ -302,7 +302,7 @@ Clustered clustered(const std::vector<std::vector<Candidate>>& lists,
 
 TEST_CASE("clusters and seeds are the same bytes on both devices",
           "[hdn::make_clusters][hdn::make_seeds]") {
-  const std::vector<Candidate> many = random_candidates(pose::kMostCandidates, 1),
+  const std::vector<Candidate> many = random_candidates(pose::kMaximumCandidates, 1),
                                some = random_candidates(100, 2);
   std::vector<Candidate> equal(40, some[0]), without = some;
   for (size_t i = 0; i < equal.size(); i += 2) {
@@ -322,15 +322,15 @@ TEST_CASE("clusters and seeds are the same bytes on both devices",
   const Clustered b = clustered(lists, rules, cuda_context());
   CHECK(a.counts == b.counts);
   CHECK(same_bytes(a.seeds, b.seeds));
-  CHECK(b.counts[0] == pose::kMostClusters);
+  CHECK(b.counts[0] == pose::kMaximumClusters);
   CHECK(b.counts[3] == 2);
-  CHECK(b.clusters[3 * pose::kMostClusters].pose.edges_mm.x == Approx(some[3].pose.edges_mm.x));
+  CHECK(b.clusters[3 * pose::kMaximumClusters].pose.edges_mm.x == Approx(some[3].pose.edges_mm.x));
   CHECK(b.counts[6] == 0);
   for (size_t i = 0; i < lists.size(); ++i)
     for (int32_t k = 0; k < b.counts[i]; ++k) {
       CAPTURE(i, k);
-      const Cluster& p = a.clusters[i * pose::kMostClusters + static_cast<size_t>(k)];
-      const Cluster& q = b.clusters[i * pose::kMostClusters + static_cast<size_t>(k)];
+      const Cluster& p = a.clusters[i * pose::kMaximumClusters + static_cast<size_t>(k)];
+      const Cluster& q = b.clusters[i * pose::kMaximumClusters + static_cast<size_t>(k)];
       CHECK(p.pose == q.pose);
       CHECK(p.confidence == q.confidence);
       CHECK(p.weight == q.weight);

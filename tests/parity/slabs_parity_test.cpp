@@ -102,8 +102,9 @@ TEST_CASE("the queue walk in portions gives the bytes of the tile walk on the CP
   };
   const Volume<uint8_t>* const rois[] = {nullptr, &roi};
   for (const Volume<uint8_t>* region : rois) {
-    const auto expected = evaluate_on(fixtures::context_of(4), region, pbt::kMostQueueItems);
-    for (const int64_t most : {int64_t{300}, int64_t{4096}, int64_t{65536}, pbt::kMostQueueItems}) {
+    const auto expected = evaluate_on(fixtures::context_of(4), region, pbt::kMaximumQueueItems);
+    for (const int64_t most :
+         {int64_t{300}, int64_t{4096}, int64_t{65536}, pbt::kMaximumQueueItems}) {
       const auto queued = evaluate_on(gpu, region, most);
       CHECK(std::equal(expected.begin(), expected.end(), queued.begin()));
     }

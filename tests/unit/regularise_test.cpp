@@ -331,7 +331,7 @@ TEST_CASE("the largest lambda of the schema fits all voxels whose edges are 1 mm
     for (const Vec3d& spacing : {Vec3d{1, 1, 1}, Vec3d{1, 1, 40}, Vec3d{1, 7, 1.5}}) {
       for (const Vec3i& size : {Vec3i{3, 4, 5}, Vec3i{4, 4, 1}, Vec3i{1, 5, 4}, Vec3i{5, 1, 1}}) {
         const Volume<float> p(grid_of(size, spacing), 0.3f);
-        config.lambda_mm = kMostLambdaMm;
+        config.lambda_mm = kMaximumLambdaMm;
         CHECK_NOTHROW(check_lambda(config, p.grid()));
         CHECK_NOTHROW(graph_cut(p, nullptr, config, Context{}));
       }
@@ -350,7 +350,7 @@ TEST_CASE("graph cut refuses what it cannot use") {
   config.neighbours = 18;
   CHECK_THROWS_AS(graph_cut(p, nullptr, config, Context{}), UsageError);
   config = {};
-  config.lambda_mm = kMostLambdaMm;
+  config.lambda_mm = kMaximumLambdaMm;
   Volume<float> small(grid_of({4, 4, 4}, {0.01, 0.01, 0.01}), 0.3f);
   CHECK_THROWS_AS(graph_cut(small, nullptr, config, Context{}), UsageError);
   CHECK_THROWS_WITH(check_lambda(config, small.grid()), Catch::Contains("0.01x0.01x0.01 mm; give"));

@@ -87,8 +87,8 @@ std::vector<Candidate> top_candidates(const CandidatesJob& job, const Context& c
   const Device& device = context.device;
   const cudaStream_t stream = larch::cuda::stream_of(device);
   LARCH_CUDA_CHECK(cudaSetDevice(device.index));
-  if (job.voxels >= kMostSelected) {
-    throw UsageError("pbt::top_candidates takes fewer than " + std::to_string(kMostSelected) +
+  if (job.voxels >= kMaximumSelected) {
+    throw UsageError("pbt::top_candidates takes fewer than " + std::to_string(kMaximumSelected) +
                      " voxels on a CUDA device with this CUDA toolkit, and these are " +
                      std::to_string(job.voxels) + "; use the CPU");
   }

@@ -57,12 +57,12 @@ class StreamWriter {
   /// Brings pairs of taps with weights +1 and -1 to the front; returns how many words of two pairs
   /// they fill.
   static int pure_words_first(std::vector<features::Tap>& taps) {
-    constexpr size_t kMost = 63;  // fits the header
+    constexpr size_t kMaximum = 63;  // fits the header
     std::vector<features::Tap> plus, minus, rest, ordered;
     for (const features::Tap& tap : taps) {
       (tap.weight == 1 ? plus : tap.weight == -1 ? minus : rest).push_back(tap);
     }
-    const size_t words = std::min({plus.size() / 2, minus.size() / 2, kMost});
+    const size_t words = std::min({plus.size() / 2, minus.size() / 2, kMaximum});
     for (size_t k = 0; k < 2 * words; ++k) {
       ordered.push_back(plus[k]);
       ordered.push_back(minus[k]);

@@ -9,7 +9,7 @@
 
 namespace larch::pbt::cuda {
 
-constexpr int kMaxChannels = 64;
+constexpr int kMaximumChannels = 64;
 
 /// The compiled tree as a stream of 16-byte words, none for a tree of one leaf. A weak classifier
 /// is

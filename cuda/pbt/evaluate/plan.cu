@@ -70,7 +70,8 @@ std::optional<Tiling> plan_tiles(const CompiledTree& tree,
         Tiling tried{.bricks = {x, y, z}, .channel = channel};
         lay_out(tried, box);
         const int bricks = brick_count(tried), before = best ? brick_count(*best) : kFewest;
-        if (bricks > kMaxBricks || bricks < before || tried.copy_bytes() > most_copy_bytes(device))
+        if (bricks > kMaximumBricks || bricks < before ||
+            tried.copy_bytes() > most_copy_bytes(device))
           continue;
         if (!best || bricks > before || tried.copy_bytes() < best->copy_bytes()) best = tried;
       }
@@ -86,7 +87,7 @@ std::optional<Tiling> plan_tiles(const CompiledTree& tree,
 }  // namespace
 
 std::shared_ptr<const WalkPlan> plan(const PlanJob& job, const Context& context) {
-  if (job.layouts.size() > kMaxChannels) {
+  if (job.layouts.size() > kMaximumChannels) {
     throw UsageError("pbt::evaluate: more than 64 channels on a CUDA device");
   }
   LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));

@@ -14,7 +14,7 @@ namespace larch::pbt::cuda {
 
 /// Selections are of fewer voxels than this: indices have 32 bits, and CUB counted with an int
 /// before CUDA 13, where larger numbers would have lost bits without a word.
-constexpr int64_t kMostSelected = CUB_VERSION >= 300000 ? int64_t{1} << 32 : int64_t{1} << 31;
+constexpr int64_t kMaximumSelected = CUB_VERSION >= 300000 ? int64_t{1} << 32 : int64_t{1} << 31;
 
 /// Writes the indices i in [0, voxels) with `wanted(i)` to `list`, ascending, and their number to
 /// `found`, both on the device. `list` has room for all of them. The work is queued on return.

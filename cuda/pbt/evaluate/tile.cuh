@@ -10,8 +10,8 @@
 namespace larch::pbt::cuda {
 
 constexpr int kPasses = 16;
-constexpr int kMaxBricks = 12;  ///< bricks of a tile: a copy for more would not fit
-constexpr int kTogether = 4;    ///< voxels of a lane that are evaluated at a time
+constexpr int kMaximumBricks = 12;  ///< bricks of a tile: a copy for more would not fit
+constexpr int kTogether = 4;        ///< voxels of a lane that are evaluated at a time
 
 /// Voxels of a brick: a pass is a plane of 8 x 1 x 4, whose planes along z are 8 banks apart in the
 /// copy.

@@ -38,7 +38,7 @@ inline const Plan& plan_of(const WalkPlan* plan) {
 struct WalkArguments {
   PackedTreeView tree;
   const uint32_t* integral = nullptr;
-  image::IntegralLayout layouts[kMaxChannels];
+  image::IntegralLayout layouts[kMaximumChannels];
   Vec3i size{};
   const uint8_t* roi = nullptr;
   ProbabilityType type = ProbabilityType::kFloat32;

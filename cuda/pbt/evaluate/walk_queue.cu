@@ -262,7 +262,7 @@ void queue_walk(const WalkJob& job, const WalkArguments& arguments) {
   const Device& device = job.device;
   const Vec3i& size = arguments.size;
   const int64_t voxels = static_cast<int64_t>(size.x) * size.y * size.z;
-  if (voxels >= kMostSelected) return stack_walk(job, arguments);
+  if (voxels >= kMaximumSelected) return stack_walk(job, arguments);
   int64_t count = voxels;
   Buffer<uint32_t> list;
   if (arguments.roi != nullptr) {

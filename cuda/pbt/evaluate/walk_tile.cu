@@ -14,8 +14,8 @@
 namespace larch::pbt::cuda {
 namespace {
 
-constexpr int kMaxNodes = 1 << (kTileLevels - 1);  ///< inner nodes of a level
-constexpr int kPassesOfTile = kMaxBricks * kPasses;
+constexpr int kMaximumNodes = 1 << (kTileLevels - 1);  ///< inner nodes of a level
+constexpr int kPassesOfTile = kMaximumBricks * kPasses;
 
 /// Warps of a block, measured: more hide more latency, but weak classifiers on channels that are
 /// not copied take more registers than they would leave.
@@ -45,9 +45,9 @@ struct LevelScratch {
 
 /// One level's nodes in shared memory.
 struct LevelNodes {
-  int32_t node[kMaxNodes];
-  int32_t first_task[kMaxNodes + 1];
-  int32_t count[kMaxNodes][32];  ///< entries of each lane's part
+  int32_t node[kMaximumNodes];
+  int32_t first_task[kMaximumNodes + 1];
+  int32_t count[kMaximumNodes][32];  ///< entries of each lane's part
 };
 
 struct LevelState {
@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(32 * kWarps<kMixed>, 1)
         number_children(a.tree, state, which);
       }
       LevelNodes& next = state.levels[1 - which];
-      for (int i = static_cast<int>(threadIdx.x); i < kMaxNodes * 32;
+      for (int i = static_cast<int>(threadIdx.x); i < kMaximumNodes * 32;
            i += static_cast<int>(blockDim.x)) {
         next.count[i / 32][i % 32] = 0;
       }

@@ -19,13 +19,13 @@
 namespace larch::detail {
 namespace {
 
-constexpr int kMostThreads = 4096;
+constexpr int kMaximumThreads = 4096;
 
 std::optional<int> thread_number(const char* text) {
   int number = 0;
   const char* last = text + std::strlen(text);
   const auto [end, error] = std::from_chars(text, last, number);
-  const bool good = error == std::errc{} && end == last && number >= 1 && number <= kMostThreads;
+  const bool good = error == std::errc{} && end == last && number >= 1 && number <= kMaximumThreads;
   return good ? std::optional<int>(number) : std::nullopt;
 }
 

@@ -11,16 +11,16 @@
 namespace larch::boundary {
 namespace {
 
-constexpr size_t kLeastRight = 10, kLeastWrong = 5;
-constexpr double kMostDeviations = 10;  ///< that one measure counts for
-constexpr double kShareOfGap = 0.05;    ///< between right and wrong: the least deviation
+constexpr size_t kMinimumRight = 10, kMinimumWrong = 5;
+constexpr double kMaximumDeviations = 10;  ///< that one measure counts for
+constexpr double kShareOfGap = 0.05;       ///< between right and wrong: the least deviation
 
 /// Returns minus the sum of the deviations that are worse than usual.
 double score_of(const Confidence& confidence, const Measures& measures) {
   double sum = 0;
   for (size_t k = 0; k < kMeasures; ++k) {
     const double off = (measures[k] - confidence.usual[k]) / confidence.deviations[k];
-    sum += std::clamp(off, 0.0, kMostDeviations);
+    sum += std::clamp(off, 0.0, kMaximumDeviations);
   }
   return -sum;
 }
@@ -65,7 +65,7 @@ void measure_shape(const Model& model, const std::vector<Vec3d>& x, Measures& ou
 }  // namespace
 
 Measures measures_of(const Model& model, const Refined& refined) {
-  constexpr double kLeast = 1e-4;
+  constexpr double kMinimum = 1e-4;
   const std::vector<float>& p = refined.probability;
   const auto outside = static_cast<size_t>(std::count(p.begin(), p.end(), 0.0F));
   const bool is_cut = outside > 0 && 2 * outside < p.size();
@@ -73,7 +73,7 @@ Measures measures_of(const Model& model, const Refined& refined) {
   Measures out{};
   for (const float one : p) {
     if (is_cut && one == 0) continue;
-    out[0] -= log_of(std::max(static_cast<double>(one), kLeast)) / count;
+    out[0] -= log_of(std::max(static_cast<double>(one), kMinimum)) / count;
     out[1] += one < kFound ? 1 / count : 0;
   }
   measure_shape(model, refined.vertices_mm, out);
@@ -86,7 +86,7 @@ double Confidence::operator()(const Measures& measures) const {
 
 Confidence learn_confidence(std::span<const Measures> right, std::span<const Measures> wrong) {
   Confidence out;
-  if (right.size() < kLeastRight || wrong.size() < kLeastWrong) return out;
+  if (right.size() < kMinimumRight || wrong.size() < kMinimumWrong) return out;
   for (size_t k = 0; k < kMeasures; ++k) {
     const double mean = mean_of(right, k);
     double square = 0;

@@ -26,7 +26,7 @@ constexpr Dispatch<RangeFunction> kUpdate{"boundary::update", cpu::update,
 constexpr Dispatch<void(const LevelView&, const SearchView&, const MeshState&, const Context&)>
     kSearch{"boundary::search_shape", cpu::search_shape, LARCH_CUDA_FN(cuda::search_shape)};
 
-constexpr size_t kMost = mesh::kMostTemplateVertices;
+constexpr size_t kMaximum = mesh::kMaximumTemplateVertices;
 /// The range of displacements shrinks from one iteration of a level to the next.
 constexpr double kRanges[] = {1, 0.75, 0.5, 0.35};
 
@@ -66,25 +66,25 @@ struct SearchBuffers {
 }  // namespace
 
 MeshBuffers::MeshBuffers(const Device& device)
-    : vectors(device, 5 * kMost),
-      numbers(device, 7 * kMost),
-      probabilities(device, kDisplacements * kMost),
-      frames(device, kMost),
+    : vectors(device, 5 * kMaximum),
+      numbers(device, 7 * kMaximum),
+      probabilities(device, kDisplacements * kMaximum),
+      frames(device, kMaximum),
       fit(device, 1),
       turn(device, 1) {
   vectors.set_zero();
   state.x = vectors.data();
-  state.best = reinterpret_cast<float*>(state.x + kMost);
-  state.normals = state.x + 2 * kMost;
-  state.points = state.normals + kMost;
-  state.part = state.points + kMost;
+  state.best = reinterpret_cast<float*>(state.x + kMaximum);
+  state.normals = state.x + 2 * kMaximum;
+  state.points = state.normals + kMaximum;
+  state.part = state.points + kMaximum;
   state.frames = frames.data();
   state.probabilities = probabilities.data();
   double* next = numbers.data();
   for (double** array :
        {&state.wanted, &state.weights, &state.moved, &state.smoothing.residual,
         &state.smoothing.direction, &state.smoothing.product, &state.smoothing.inverse}) {
-    *array = std::exchange(next, next + kMost);
+    *array = std::exchange(next, next + kMaximum);
   }
   state.fit = fit.data();
   state.turn = turn.data();
@@ -136,9 +136,13 @@ LevelView level_view(const ResidentModel& resident, int level,
   view.parents = there.parents.data();
   view.first = level > 0 ? mesh::kTemplateVertices[level - 1] : 0;
   view.count = mesh::kTemplateVertices[level];
-  view.shape = {
-      resident.mean.data(), resident.modes.data(),   there.duals.data(), resident.deviations.data(),
-      model.modes(),        static_cast<int>(kMost), view.count};
+  view.shape = {resident.mean.data(),
+                resident.modes.data(),
+                there.duals.data(),
+                resident.deviations.data(),
+                model.modes(),
+                static_cast<int>(kMaximum),
+                view.count};
   view.classifier.trees = there.trees.views.data();
   view.classifier.tree_count = static_cast<uint32_t>(there.trees.views.size());
   view.classifier.features = there.features.data();
@@ -179,10 +183,10 @@ Refined refine(const ResidentModel& resident, const std::vector<image::LevelImag
   }
   // Vertices and probabilities lie behind each other, so that they are read back together.
   const auto count = static_cast<size_t>(mesh::kTemplateVertices[last]);
-  std::vector<Vec3d> read(kMost + count * sizeof(float) / sizeof(Vec3d) + 1);
+  std::vector<Vec3d> read(kMaximum + count * sizeof(float) / sizeof(Vec3d) + 1);
   mesh.vectors.download(read);
   Refined out{{}, std::vector<float>(count)};
-  std::memcpy(out.probability.data(), &read[kMost], count * sizeof(float));
+  std::memcpy(out.probability.data(), &read[kMaximum], count * sizeof(float));
   read.resize(count);
   out.vertices_mm = std::move(read);
   return out;
@@ -203,7 +207,7 @@ std::vector<Vec3d> best_places(const ResidentModel& resident,
   std::vector<Vec3d> places;
   for (size_t v = 0; v < static_cast<size_t>(view.count); ++v) {
     const Peak peak = find_peak(p.data() + kDisplacements * v, view.range_voxels);
-    places.push_back(read[v] + read[2 * kMost + v] * (peak.voxels * view.scale.spacing_mm));
+    places.push_back(read[v] + read[2 * kMaximum + v] * (peak.voxels * view.scale.spacing_mm));
   }
   return places;
 }

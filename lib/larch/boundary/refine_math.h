@@ -12,11 +12,11 @@
 // from its first voxel.
 namespace larch::boundary {
 
-constexpr int kDisplacements = 32;     ///< that are tried on the normal of a vertex
-constexpr int kSearchValues = 7;       ///< of each mode, in the search for the first shape
-constexpr double kSearchReach = 2.5;   ///< deviations
-constexpr double kLeastWeight = 0.01;  ///< of a displacement that is hardly trusted
-constexpr double kFound = 0.1;         ///< with less than that at all places there is no boundary
+constexpr int kDisplacements = 32;       ///< that are tried on the normal of a vertex
+constexpr int kSearchValues = 7;         ///< of each mode, in the search for the first shape
+constexpr double kSearchReach = 2.5;     ///< deviations
+constexpr double kMinimumWeight = 0.01;  ///< of a displacement that is hardly trusted
+constexpr double kFound = 0.1;           ///< with less than that at all places there is no boundary
 
 /// Displacement number j, in voxels, of those that reach `range` to either side.
 LARCH_HD double displacement(double range, int j) {
@@ -113,7 +113,7 @@ LARCH_HD void begin_level(const Team& team, const LevelView& level, const MeshSt
 /// finds it between places. Where neighbouring places are as high it is in their middle, so that a
 /// sure classifier draws to no side.
 struct Peak {
-  double voxels = 0, weight = kLeastWeight;
+  double voxels = 0, weight = kMinimumWeight;
   float probability = 0;
 };
 LARCH_HD Peak find_peak(const float* p, double range) {
@@ -147,7 +147,7 @@ LARCH_HD Peak find_peak(const float* p, double range) {
   peak.voxels = displacement(range, best) + part * 2 * range / (kDisplacements - 1);
   const double median = (sorted[kDisplacements / 2 - 1] + sorted[kDisplacements / 2]) / 2;
   const double rise = mean[best] - median;
-  peak.weight = rise > 1 ? 1 : rise < kLeastWeight ? kLeastWeight : rise;
+  peak.weight = rise > 1 ? 1 : rise < kMinimumWeight ? kMinimumWeight : rise;
   return peak;
 }
 
@@ -247,13 +247,13 @@ LARCH_HD features::SteerableFrame candidate_frame(const LevelView& level, const 
 /// temperature makes about ten of them count.
 template <class Team>
 LARCH_HD void weigh_candidates(const Team& team, const LevelView& level, const SearchView& search) {
-  constexpr double kLeast = 1e-4, kWanted = 10;
+  constexpr double kMinimum = 1e-4, kWanted = 10;
   const int n = search.candidates;
   team.sums(
       n, level.count,
       [&](int c, int v) {
         const double p = search.probabilities[c * level.count + v];
-        return log_of(p > kLeast ? p : kLeast) / level.count;
+        return log_of(p > kMinimum ? p : kMinimum) / level.count;
       },
       search.scores);
   double highest = search.scores[0];

@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 using io::bad;
 
 /// More channels are a mistake: each case is asked for as many files.
-constexpr size_t kMostChannels = 10'000;
+constexpr size_t kMaximumChannels = 10'000;
 constexpr const char* kOtherPart = "; for the training cases give --dataset-part training";
 
 /// Tells whether a file is one that macOS keeps beside another one (AppleDouble), and takes it
@@ -55,7 +55,7 @@ std::vector<std::string> channels_of(const std::string& path, const Json& datase
     if (found == dataset.end()) continue;
     if (found->is_string()) return {found->get<std::string>()};
     const std::string where = "/" + key + ": expected {\"0\": NAME, \"1\": NAME, ...}";
-    if (!found->is_structured() || found->size() > kMostChannels) bad(path, where);
+    if (!found->is_structured() || found->size() > kMaximumChannels) bad(path, where);
     std::vector<std::string> names(found->size());
     std::vector<bool> seen(found->size(), false);
     for (const auto& [number, name] : found->items()) {  // of a list: its places

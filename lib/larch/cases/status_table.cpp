@@ -25,7 +25,7 @@ constexpr int kPausePerWrite = 100;
 constexpr const char* kRecordEnding = ".larch.json";
 constexpr const char* kFailedEnding = ".failed.larch.json";
 constexpr const char* kUnknown = "n/a";
-constexpr size_t kMostOthers = 64;  // columns of other records that the table takes
+constexpr size_t kMaximumOthers = 64;  // columns of other records that the table takes
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -60,7 +60,7 @@ CaseCells row_of(const std::string& path) {
   constexpr std::string_view kBegin = "\n    \"Row\": ", kEnd = "\n    }";
   CaseCells row;
   const std::string text =
-      read_untrusted(path, larch::detail::kMostRecordBytes).value_or(std::string());
+      read_untrusted(path, larch::detail::kMaximumRecordBytes).value_or(std::string());
   const size_t begin = text.find(kBegin), end = text.find(kEnd, begin);
   if (begin == std::string::npos || end == std::string::npos) return row;
   try {
@@ -137,7 +137,7 @@ std::string StatusTable::text() const {
     for (const auto& [column, text] : row) {
       cells[column] = text;
       const bool is_known = std::find(columns.begin(), columns.end(), column) != columns.end();
-      if (!is_known && columns.size() < columns_.size() + kMostOthers) columns.push_back(column);
+      if (!is_known && columns.size() < columns_.size() + kMaximumOthers) columns.push_back(column);
     }
     const std::string id = cells["id"];
     rows[id] = std::move(cells);

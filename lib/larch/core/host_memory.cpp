@@ -21,7 +21,7 @@ namespace {
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 /// Allocations below the first are not looked at; what is taken between two looks is at most the
 /// second and at most a quarter of what is left.
-constexpr size_t kSmall = size_t{64} << 10, kMostUnseen = size_t{256} << 20;
+constexpr size_t kSmall = size_t{64} << 10, kMaximumUnseen = size_t{256} << 20;
 /// Stacks, tables of pages and the message of a failure need some.
 constexpr size_t kKept = size_t{2} << 20;
 
@@ -220,7 +220,7 @@ bool host_memory_allows(size_t bytes) {
     if (unseen.compare_exchange_weak(left, left - bytes)) return true;
   }
   const uint64_t free = difference(free_host_memory().bytes, kKept);
-  unseen = std::min<size_t>(difference(free, bytes) / 4, kMostUnseen);
+  unseen = std::min<size_t>(difference(free, bytes) / 4, kMaximumUnseen);
   return bytes <= free;
 }
 

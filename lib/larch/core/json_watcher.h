@@ -13,14 +13,14 @@ namespace larch {
 template <class Json>
 struct JsonWatcher {
   /// Lists and objects in each other. A copy of JSON calls itself once per level.
-  static constexpr int kMostLevels = 64;
+  static constexpr int kMaximumLevels = 64;
 
   std::function<void()> too_deep;
   std::function<void(const std::string& key)> stands_twice;  ///< in one object
   std::vector<std::set<std::string>> keys{};
 
   bool operator()(int depth, typename Json::parse_event_t event, Json& parsed) {
-    if (depth > kMostLevels) too_deep();
+    if (depth > kMaximumLevels) too_deep();
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
     if (event == Json::parse_event_t::object_end) keys.pop_back();
     if (event == Json::parse_event_t::key) {

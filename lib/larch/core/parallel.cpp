@@ -22,7 +22,7 @@
 namespace larch {
 namespace {
 
-constexpr int kMostThreads = 1024;
+constexpr int kMaximumThreads = 1024;
 
 /// One call of parallel_for.
 class Loop {
@@ -98,7 +98,7 @@ class Pool {
  private:
   /// Starts threads until `idle` of them are idle, if it can. Returns how many are idle.
   int start(int idle) {
-    while (idle_ < idle && started_ < kMostThreads && start_one()) {
+    while (idle_ < idle && started_ < kMaximumThreads && start_one()) {
     }
     return idle_;
   }
@@ -158,7 +158,7 @@ void parallel_for(int threads, int64_t count, int64_t grain,
 }
 
 void start_threads(int threads) {
-  const int needed = std::min(threads, kMostThreads);
+  const int needed = std::min(threads, kMaximumThreads);
   const int possible = Pool::instance().reserve(needed - 1) + 1;
   if (possible < needed) throw MemoryError(out_of_threads_text(needed, possible));
 }

@@ -9,7 +9,7 @@
 namespace larch {
 namespace {
 
-constexpr int kMostSweeps = 30;
+constexpr int kMaximumSweeps = 30;
 
 void turn(double& a, double& b, double cosine, double sine) {
   const double before = a;
@@ -51,7 +51,7 @@ Eigen symmetric_eigen(std::vector<double> matrix, size_t n) {
   const auto at = [&](size_t row, size_t column) -> double& { return matrix[row * n + column]; };
   double trace = 0;
   for (size_t i = 0; i < n; ++i) trace += std::abs(at(i, i));
-  for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
+  for (int sweep = 0; sweep < kMaximumSweeps; ++sweep) {
     double off = 0;
     for (size_t p = 0; p + 1 < n; ++p) {
       for (size_t q = p + 1; q < n; ++q) {

@@ -10,8 +10,8 @@
 namespace larch::dsa {
 namespace {
 
-constexpr int kLeastBlock = 8, kMostBlock = 255;
-constexpr size_t kMostPasses = 16;
+constexpr int kMinimumBlock = 8, kMaximumBlock = 255;
+constexpr size_t kMaximumPasses = 16;
 
 [[noreturn]] void reject(const std::string& passes, const std::string& why) {
   throw UsageError("passes '" + passes + "': " + why +
@@ -37,9 +37,9 @@ Pass pass_of(std::string_view text, const std::string& passes) {
 }
 
 void check_pass(const Pass& pass, const std::string& passes) {
-  if (pass.block < kLeastBlock || pass.block > kMostBlock) {
+  if (pass.block < kMinimumBlock || pass.block > kMaximumBlock) {
     reject(passes, "a block of " + std::to_string(pass.block) + " pixels is not between " +
-                       std::to_string(kLeastBlock) + " and " + std::to_string(kMostBlock));
+                       std::to_string(kMinimumBlock) + " and " + std::to_string(kMaximumBlock));
   }
   if (pass.step < 1 || pass.step > pass.block) {
     reject(passes, "a step of " + std::to_string(pass.step) +
@@ -67,7 +67,7 @@ std::vector<Pass> passes_of(const DsaConfig& config, bool is_volume) {
     const size_t comma = rest.find(',');
     passes.push_back(pass_of(rest.substr(0, comma), config.passes));
     check_pass(passes.back(), config.passes);
-    if (passes.size() > kMostPasses) reject(config.passes, "more than 16 passes");
+    if (passes.size() > kMaximumPasses) reject(config.passes, "more than 16 passes");
     if (config.literal && passes.size() > 1) {
       reject(config.passes, "the literal method has one pass");
     }

@@ -14,16 +14,16 @@
 namespace larch::dsa {
 namespace {
 
-constexpr int32_t kMostDifference = 65535;
+constexpr int32_t kMaximumDifference = 65535;
 
 /// The histogram of one image's differences, bins on both sides of 0.
 class Differences {
  public:
   explicit Differences(int32_t shift)
-      : shift_(shift), counts_((2 * kMostDifference >> shift) + 3, 0) {}
+      : shift_(shift), counts_((2 * kMaximumDifference >> shift) + 3, 0) {}
   void add(int32_t difference) {
     ++total_;
-    ++counts_[static_cast<size_t>(bin_number(difference + kMostDifference, 0, shift_))];
+    ++counts_[static_cast<size_t>(bin_number(difference + kMaximumDifference, 0, shift_))];
   }
   void write_to(ImageScores& out) const {
     out.ehd = out.entropy = std::nan("");

@@ -98,7 +98,7 @@ class LiteralBlock {
 /// Vectors shorter than half a pixel have no direction, and count as half a pixel long.
 constexpr int64_t kShortVector = int64_t{1} << (kVectorBits - 1);
 /// A neighbour whose vector is more than so many times as long or short disagrees.
-constexpr int64_t kMostRatio = 2;
+constexpr int64_t kMaximumRatio = 2;
 /// The round from which on the vector of a block can be used: 0 if it is consistent.
 constexpr int32_t kNever = INT32_MAX;
 
@@ -130,7 +130,7 @@ bool contradict(const Vec3i& a, const Vec3i& b) {
   const int64_t least = kShortVector * kShortVector;
   const int64_t aa = dot_q32(a, a), bb = dot_q32(b, b);
   const int64_t la = std::max(aa, least), lb = std::max(bb, least);
-  const int64_t ratio = kMostRatio * kMostRatio;
+  const int64_t ratio = kMaximumRatio * kMaximumRatio;
   if (la > ratio * lb || lb > ratio * la) return true;
   if (aa < least || bb < least) return false;
   const int64_t ab = dot_q32(a, b);
@@ -195,7 +195,7 @@ void replace_in_frame(const BlockGrid& grid, std::span<BlockMatch> frame) {
 
 void cpu::match_literally(const MatchJob& job, const Context& context) {
   std::vector<uint64_t> terms;
-  if (job.config->metric == Metric::kEntropy) terms = entropy_terms(kMostBlockPixels);
+  if (job.config->metric == Metric::kEntropy) terms = entropy_terms(kMaximumBlockPixels);
   const BlockGrid& grid = *job.grid;
   const int64_t blocks = grid.blocks();
   const int64_t pixels = static_cast<int64_t>(grid.block.x) * grid.block.y * grid.block.z;

@@ -124,7 +124,7 @@ void register_mask_frames(const MaskInput& input, const DsaConfig& config,
     for (size_t p = 0; p < values[i].size(); ++p) {
       const auto validity = static_cast<Validity>(moved.validity[p]);
       const int32_t taken = validity == Validity::kBeyondMask ? 0 : moved.difference[p] * step;
-      const int32_t value = std::clamp<int32_t>(values.back()[p] - taken, 0, kMostSample);
+      const int32_t value = std::clamp<int32_t>(values.back()[p] - taken, 0, kMaximumSample);
       values[i][p] = static_cast<uint16_t>(value);
       const bool counts = samples.back()[p] != kNoSample && validity != Validity::kSaturated;
       samples[i][p] = counts ? values[i][p] : kNoSample;

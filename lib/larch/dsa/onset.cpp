@@ -16,10 +16,10 @@ constexpr int32_t kCells = 128;  // along the shorter side
 constexpr int32_t kAround = 6;   // cells on each side that make the background
 constexpr int32_t kApart = 3;    // cells that are left out beside those that do not count
 constexpr size_t kShare = 500;   // one cell in so many is extreme,
-constexpr size_t kLeast = 8;     // so many at least
+constexpr size_t kMinimum = 8;   // so many at least
 constexpr double kDarker = 1.25;
-constexpr size_t kLasting = 10, kLeastLasting = 2;  // frames,
-constexpr size_t kDark = 8, kOf = 10;               // of which so many are darker
+constexpr size_t kLasting = 10, kMinimumLasting = 2;  // frames,
+constexpr size_t kDark = 8, kOf = 10;                 // of which so many are darker
 
 /// A frame made smaller.
 struct Cells {
@@ -88,7 +88,7 @@ Extremes extremes_of(std::span<const int16_t> difference, std::span<const uint8_
   if (heights.empty()) return {};
   std::sort(heights.begin(), heights.end());
   const auto n =
-      static_cast<ptrdiff_t>(std::min(heights.size(), std::max(kLeast, heights.size() / kShare)));
+      static_cast<ptrdiff_t>(std::min(heights.size(), std::max(kMinimum, heights.size() / kShare)));
   const double dark = std::accumulate(heights.begin(), heights.begin() + n, 0.0);
   const double bright = std::accumulate(heights.end() - n, heights.end(), 0.0);
   return {std::max(0.0, -dark / static_cast<double>(n)),
@@ -99,7 +99,7 @@ std::optional<size_t> find_onset(std::span<const Extremes> frames, bool are_all)
   const auto is_darker = [](const Extremes& e) { return e.dark > kDarker * e.bright; };
   for (size_t i = 0; i < frames.size(); ++i) {
     const size_t count = std::min(kLasting, frames.size() - i);
-    if ((count < kLasting && !are_all) || count < kLeastLasting) break;
+    if ((count < kLasting && !are_all) || count < kMinimumLasting) break;
     const auto window = frames.subspan(i, count);
     const auto darker = std::count_if(window.begin(), window.end(), is_darker);
     if (is_darker(frames[i]) && kOf * static_cast<size_t>(darker) >= kDark * count) return i;

@@ -21,7 +21,7 @@ namespace {
 
 /// Frames of a batch at most. More of them keep a device no busier, and the first batch is waited
 /// for before anything is computed, the last one while nothing is.
-constexpr int kDeviceBatch = 8, kMostBatch = 64;
+constexpr int kDeviceBatch = 8, kMaximumBatch = 64;
 /// Measuring frames takes so many times the bytes of stored pixels: samples, filtered samples and
 /// their passes, seven labels of each pixel, and a vector of a spline.
 constexpr int64_t kScoreBytes = 14;
@@ -31,7 +31,7 @@ constexpr int64_t kMaskBytes = 4;
 /// Batches take this much where no promise is made.
 constexpr int64_t kUsualBytes = int64_t{1} << 30;
 /// Smaller pictures do not move (dsa::rigid_shifts).
-constexpr int32_t kLeastForChoice = 16;
+constexpr int32_t kMinimumForChoice = 16;
 /// Frames that are subtracted at a time while the onset of contrast agent is looked for.
 constexpr size_t kOnsetBatch = 8;
 /// Contrast agent fills few pixels before it is clear: the mask is so many frames and so many
@@ -42,10 +42,10 @@ constexpr double kBeforeMs = 200;
 /// Frames that the collimator is looked for in, evenly spread.
 constexpr int64_t kShutterFrames = 16;
 /// Pictures that are smaller have no room for a collimator.
-constexpr int32_t kLeastForShutter = 64;
+constexpr int32_t kMinimumForShutter = 64;
 /// Grey values of 12 bits: what varies less within 15 x 15 pixels lies behind the collimator.
-constexpr double kLeastDeviation = 2;
-constexpr double kLeastDeviationOfAll = 0.5;  ///< grey values, whatever the bits
+constexpr double kMinimumDeviation = 2;
+constexpr double kMinimumDeviationOfAll = 0.5;  ///< grey values, whatever the bits
 /// Grey values of 12 bits: what is brighter does not lie behind the collimator.
 constexpr double kDark = 256;
 
@@ -67,8 +67,8 @@ ShutterRule shutter_rule(const StoredValues& values, int64_t frames) {
   const double grey = std::ldexp(1, values.bits - 12);  // of 12 bits
   ShutterRule rule;
   rule.frames = static_cast<int32_t>(frames);
-  rule.flat = std::max(kLeastDeviationOfAll, kLeastDeviation * grey);
-  rule.flat_where_dark = std::max(kLeastDeviation, kLeastDeviation * grey);
+  rule.flat = std::max(kMinimumDeviationOfAll, kMinimumDeviation * grey);
+  rule.flat_where_dark = std::max(kMinimumDeviation, kMinimumDeviation * grey);
   rule.dark = kDark * grey;
   if (values.is_inverted) rule.top = std::ldexp(1, values.bits) - 1;
   return rule;
@@ -78,7 +78,7 @@ ShutterRule shutter_rule(const StoredValues& values, int64_t frames) {
 void open_shutter(const SequenceRequest& request, PreparedSequence& prepared,
                   const Context& context) {
   const FrameSource& source = request.source;
-  const bool is_small = std::min(source.size.x, source.size.y) < kLeastForShutter;
+  const bool is_small = std::min(source.size.x, source.size.y) < kMinimumForShutter;
   std::vector<uint8_t> open = request.shutter;
   const bool is_given = !open.empty();
   if (!is_given && (!request.finds_shutter || is_small)) return;
@@ -199,7 +199,7 @@ void choose_masks(const SequenceRequest& request, PreparedSequence& prepared,
                   const Context& context) {
   const FrameSource& source = request.source;
   const MaskGroup all = prepared.groups.at(0);
-  if (all.mask_frames.size() == 1 || std::min(source.size.x, source.size.y) < kLeastForChoice) {
+  if (all.mask_frames.size() == 1 || std::min(source.size.x, source.size.y) < kMinimumForChoice) {
     return;
   }
   const size_t pixels = source.pixels();
@@ -273,7 +273,7 @@ BatchPlan plan_batches(const SequenceRequest& request, const std::vector<MaskGro
                       " while it is worked on, --memory allows " + bytes_text(budget));
   }
   const int64_t most =
-      is_cuda ? kDeviceBatch : std::clamp(context.threads, kDeviceBatch, kMostBatch);
+      is_cuda ? kDeviceBatch : std::clamp(context.threads, kDeviceBatch, kMaximumBatch);
   const int64_t wanted = request.batch_frames > 0
                              ? request.batch_frames
                              : std::min(most, std::max<int64_t>(1, budget / all));

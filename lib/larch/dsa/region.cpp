@@ -135,7 +135,7 @@ void keep_joined_with_edge(std::vector<uint8_t>& labels, const Vec3i& size) {
 /// Of the profile across a collimator's edge: how far behind it the level there is read, how far
 /// from each other values are compared, how wide an edge may be, and lines that make a median.
 constexpr int32_t kBehind = 3, kApart = 4, kWidestEdge = 12;
-constexpr int64_t kLeastLines = 16;
+constexpr int64_t kMinimumLines = 16;
 
 /// Lines across a collimator's edge, and on how many of them it is level `k` pixels inside of it.
 struct EdgeLines {
@@ -288,7 +288,7 @@ int32_t blurred_edge(std::span<const uint32_t> sum, const Vec3i& size,
     edges.add(sum.data() + x, open.data() + x, size.y, width);
     edges.add(sum.data() + last - x, open.data() + last - x, size.y, -width);
   }
-  if (edges.lines < kLeastLines) return 0;
+  if (edges.lines < kMinimumLines) return 0;
   const auto first = std::find_if(edges.level.begin(), edges.level.end(),
                                   [&](int64_t level) { return 2 * level >= edges.lines; });
   return static_cast<int32_t>(first - edges.level.begin());

@@ -16,9 +16,9 @@ namespace {
 /// Motion that a pass finds on top of the field of the pass before, pixels.
 constexpr int kRefineRange = 4;
 /// A frame is matched again if more than one pixel in so many is beyond the bins,
-constexpr uint64_t kMostOverflow = 20;
+constexpr uint64_t kMaximumOverflow = 20;
 /// so often at most.
-constexpr int kMostWidenings = 3;
+constexpr int kMaximumWidenings = 3;
 
 /// One pass over a batch.
 struct PassInput {
@@ -79,7 +79,7 @@ bool is_overflowing(std::span<const BlockMatch> matches) {
     counted += match.counted;
     beyond += match.overflow;
   }
-  return beyond * kMostOverflow > counted;
+  return beyond * kMaximumOverflow > counted;
 }
 
 /// Blocks of each frame whose best displacement lies at the edge of the window.
@@ -99,8 +99,8 @@ void widen_bins(const PassInput& pass, const MatchJob& job, Buffer<BlockMatch>& 
   std::vector<BlockMatch> found = matches.to_vector();
   for (size_t f = 0; f < out.bin_shifts.size(); ++f) {
     const std::span<BlockMatch> of_frame(found.data() + f * blocks, blocks);
-    for (int i = 0; i < kMostWidenings && is_overflowing(of_frame); ++i) {
-      if (out.bin_shifts[f] >= kMostShift) break;
+    for (int i = 0; i < kMaximumWidenings && is_overflowing(of_frame); ++i) {
+      if (out.bin_shifts[f] >= kMaximumShift) break;
       ++out.bin_shifts[f];
       out.has_wide_bins[f] = 1;
       bin_shift.upload(std::span<const int32_t>(&out.bin_shifts[f], 1), f);

@@ -126,13 +126,13 @@ SampleTable make_sample_table(const StoredValues& stored, const DsaConfig& confi
     }
   }
   const double top = *std::max_element(scale.values.begin(), scale.values.end());
-  while (table.fraction_bits > 0 && std::ldexp(top, table.fraction_bits) > kMostSample) {
+  while (table.fraction_bits > 0 && std::ldexp(top, table.fraction_bits) > kMaximumSample) {
     --table.fraction_bits;
   }
   for (const double value : scale.values) {
     const double sample = std::floor(std::ldexp(value, table.fraction_bits) + 0.5);
     table.of_stored.push_back(
-        static_cast<uint16_t>(std::clamp(sample, 0.0, static_cast<double>(kMostSample))));
+        static_cast<uint16_t>(std::clamp(sample, 0.0, static_cast<double>(kMaximumSample))));
   }
   return table;
 }

@@ -20,11 +20,11 @@ namespace larch::dsa {
 /// A pixel that does not count: outside of the region of interest or the shutter, or saturated.
 constexpr uint16_t kNoSample = 65535;
 /// The largest value of a sample.
-constexpr uint16_t kMostSample = 65534;
+constexpr uint16_t kMaximumSample = 65534;
 
 /// The sample of each stored value, made once on the host: no device computes a logarithm.
 struct SampleTable {
-  std::vector<uint16_t> of_stored{};  ///< by stored value - least_stored; kMostSample at most
+  std::vector<uint16_t> of_stored{};  ///< by stored value - least_stored; kMaximumSample at most
   int32_t least_stored = 0;           ///< below 0 for signed pixels, which are stored as int16
   int32_t least_counted = 0;          ///< stored values below it or above most_counted are
   int32_t most_counted = 0;           ///< saturated and do not count

@@ -25,7 +25,7 @@ constexpr double kDeviationOfMad = 1.4826;
 /// and pixels up to so far from them are not background. What is around them ends at kRing.
 constexpr int kVesselMargin = 3, kRing = 8;
 /// Fewer pixels are no vessel.
-constexpr int64_t kLeastVessel = 20;
+constexpr int64_t kMinimumVessel = 20;
 /// The steepest pixels of the mask: one in so many.
 constexpr int64_t kEdgeShare = 20;
 
@@ -216,7 +216,7 @@ void score_image(std::span<const int16_t> image, const Parts& parts, const Score
   out.edge_index = edge_index(image, median, parts.background, basis.edges);
   const Mean vessel = mean_of(image, parts.vessel), ring = mean_of(image, parts.ring);
   const bool can_tell =
-      vessel.count >= kLeastVessel && ring.count >= kLeastVessel && ring.deviation > 0;
+      vessel.count >= kMinimumVessel && ring.count >= kMinimumVessel && ring.deviation > 0;
   out.vessel_cnr = can_tell ? std::fabs(vessel.mean - ring.mean) / ring.deviation : kNothing;
 }
 

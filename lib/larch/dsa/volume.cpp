@@ -11,7 +11,7 @@ namespace larch::dsa {
 namespace {
 
 /// The largest numbers that 16 bits hold beside the two that count as saturated.
-constexpr int64_t kMostRange = 65533;
+constexpr int64_t kMaximumRange = 65533;
 
 /// Both volumes as samples of 16 bits from 1 on: nothing in a volume is saturated.
 struct StoredVolumes {
@@ -24,10 +24,10 @@ StoredVolumes stored_of(const Volume<int32_t>& fill, const Volume<int32_t>& mask
   const auto [fill_low, fill_high] = std::minmax_element(fill.begin(), fill.end());
   const auto [mask_low, mask_high] = std::minmax_element(mask.begin(), mask.end());
   const int64_t low = std::min(*fill_low, *mask_low), high = std::max(*fill_high, *mask_high);
-  if (high - low > kMostRange) {
+  if (high - low > kMaximumRange) {
     throw InputError("'" + fill_name + "' and '" + mask_name + "' hold values from " +
                      std::to_string(low) + " to " + std::to_string(high) + "; a range of up to " +
-                     std::to_string(kMostRange) + " can be subtracted");
+                     std::to_string(kMaximumRange) + " can be subtracted");
   }
   StoredVolumes stored;
   while ((int64_t{1} << stored.bits) - 2 < high - low + 1) ++stored.bits;
@@ -60,9 +60,9 @@ void check_volume_config(const DsaConfig& config, const Vec3i& size, const Conte
                    " voxels have few differences to compare; below " + std::to_string(kFewVoxels) +
                    " many vectors are wrong");
     }
-    if (voxels <= kMostBlockPixels) continue;
+    if (voxels <= kMaximumBlockPixels) continue;
     throw UsageError("blocks of " + std::to_string(voxels) +
-                     " voxels are too large: " + std::to_string(kMostBlockPixels) +
+                     " voxels are too large: " + std::to_string(kMaximumBlockPixels) +
                      " is the most; give --passes with blocks of 40 or less (usual: 16)");
   }
 }

@@ -13,7 +13,7 @@
 namespace larch::features {
 namespace {
 
-constexpr int kMostWeight = 127;
+constexpr int kMaximumWeight = 127;
 
 /// Draws of one feature, in their order.
 class Draws {
@@ -52,7 +52,7 @@ Cuboid draw_box(const BoxSpec& spec, int largest, Draws& draws) {
 void compare_means(Cuboid& first, Cuboid& second) {
   const auto a = static_cast<double>(first.voxels()), b = static_cast<double>(second.voxels());
   const int64_t common = std::gcd(first.voxels(), second.voxels());
-  const double fit = std::min(1.0, kMostWeight * static_cast<double>(common) / std::max(a, b));
+  const double fit = std::min(1.0, kMaximumWeight * static_cast<double>(common) / std::max(a, b));
   const auto weight = [&](double other) {
     return std::max(1, static_cast<int>(std::nearbyint(other / static_cast<double>(common) * fit)));
   };

@@ -41,7 +41,7 @@ bool leads_to_descriptor(const std::string& link) {
   return ::statfs(folder_of(link).c_str(), &status) == 0 && status.f_type == PROC_SUPER_MAGIC;
 }
 
-constexpr int kMostLinks = 40;  ///< as many as the kernel follows
+constexpr int kMaximumLinks = 40;  ///< as many as the kernel follows
 
 /// ".nii.gz": what writers go by. A very long one is no ending, and would make the name too long.
 std::string ending_of(const std::string& path) {
@@ -94,7 +94,8 @@ std::string resolved_name(const std::string& path) {
   fs::path all = fs::absolute(path, error);  // what is not there would stay relative
   if (error) all = path;
   fs::path resolved = fs::weakly_canonical(all, error);
-  for (int links = 0; !error && links <= kMostLinks; ++links) {  // one to nothing is left as it is
+  for (int links = 0; !error && links <= kMaximumLinks;
+       ++links) {  // one to nothing is left as it is
     std::error_code is_none;
     const fs::path next = fs::read_symlink(resolved, is_none);
     if (is_none) break;
@@ -117,7 +118,7 @@ std::string describe_write_error(int error) {
 
 std::string output_target(const std::string& path) {
   fs::path at = path;
-  for (int links = 0; links <= kMostLinks; ++links) {
+  for (int links = 0; links <= kMaximumLinks; ++links) {
     struct stat status {};
     if (::lstat(at.c_str(), &status) != 0) {
       if (errno != ENOENT) fail(path, errno);

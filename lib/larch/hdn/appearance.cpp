@@ -23,10 +23,10 @@ constexpr double kReach = 1.3;  ///< edges of the grid, in edges of the box
 constexpr double kUnit = 1024;  ///< of the mean, where the variance of a case is 1
 constexpr int kSteps = 8;
 constexpr double kDamping = 0.05;
-constexpr double kLeastGain = 0.05;  ///< share of the squared errors that goes, where a fit pays
-constexpr double kLeastSeen = 0.3;   ///< share of the weight that lies in the image
+constexpr double kMinimumGain = 0.05;  ///< share of the squared errors that goes, where a fit pays
+constexpr double kMinimumSeen = 0.3;   ///< share of the weight that lies in the image
 constexpr int64_t kFewestCases = 10;
-constexpr double kLeastVariance = 0.01;  ///< of an image, whose intensities are integers
+constexpr double kMinimumVariance = 0.01;  ///< of an image, whose intensities are integers
 constexpr size_t kNoFold = SIZE_MAX;
 constexpr size_t kLayer = size_t{kSide} * kSide;
 
@@ -89,7 +89,7 @@ Match match_at(const Appearance& appearance, const FinestImage& image, const Pos
                of_mean = matrix[kNumbers + 1] - matrix[kNumbers] * matrix[kNumbers] / seen,
                of_image = squares - wanted[0] * wanted[0] / seen,
                of_both = wanted[1] - wanted[0] * matrix[kNumbers] / seen;
-  if (!(seen >= kLeastSeen * all && of_image > kLeastVariance * seen && of_mean > 0)) return {};
+  if (!(seen >= kMinimumSeen * all && of_image > kMinimumVariance * seen && of_mean > 0)) return {};
   Match match{of_both / std::sqrt(of_image * of_mean)};
   for (size_t i = 2; i < kNumbers; ++i) matrix[i * (kNumbers + 1)] *= 1 + kDamping;
   factorise(matrix, kNumbers);
@@ -165,7 +165,7 @@ std::vector<double> look_at(const FinestImage& image, const Pose& pose) {
   }
   const double mean = sum / n, variance = squares / n - mean * mean;
   for (double& value : look) {
-    value = variance > kLeastVariance ? (value - mean) / std::sqrt(variance) : NAN;
+    value = variance > kMinimumVariance ? (value - mean) / std::sqrt(variance) : NAN;
   }
   return look;
 }
@@ -214,7 +214,7 @@ Appearance learn_appearance(const std::vector<FinestImage>& images,
   const std::vector<double> outside = outside_of(mean_distance_mm);
   Appearance learned;
   std::vector<RelativePose> changes(images.size()), best(images.size());
-  double least = -6 * kLeastGain;
+  double least = -6 * kMinimumGain;
   for (const double margin : {0.0, 0.05}) {
     std::map<size_t, Appearance> without;
     for (const size_t fold : folds) {

@@ -12,15 +12,15 @@ namespace larch::hdn {
 namespace {
 
 constexpr double kDegree = 3.141592653589793 / 180;
-constexpr size_t kMostStages = size_t{3} * kMostLevels;
+constexpr size_t kMaximumStages = size_t{3} * kMaximumLevels;
 
 /// The part of a structure that is read back.
 struct Outcome {
-  int32_t kept[kMostStages] = {};  ///< candidates after each of its detectors
-  float best[kMostStages] = {};    ///< probability of the first of them
+  int32_t kept[kMaximumStages] = {};  ///< candidates after each of its detectors
+  float best[kMaximumStages] = {};    ///< probability of the first of them
   int32_t clusters = 0;
   int32_t unused = 0;
-  Cluster cluster[pose::kMostClusters];
+  Cluster cluster[pose::kMaximumClusters];
 };
 
 /// A launch, or with `clusters` the end of a level for some structures.
@@ -50,7 +50,7 @@ class Pass {
   const Structure& structure(size_t s) const { return resident_.model.structures[s]; }
   Outcome* outcome(size_t s) { return outcomes_.data() + s; }
   Candidate* candidates(size_t s, size_t side) {
-    return candidates_.data() + (2 * s + side) * pose::kMostCandidates;
+    return candidates_.data() + (2 * s + side) * pose::kMaximumCandidates;
   }
   size_t depth(const Member& m) const;
   void plan_level(int level, const std::vector<Member>& members, const Grid& grid);
@@ -79,8 +79,8 @@ Pass::Pass(const ResidentModel& resident, const std::vector<LevelImages>& levels
       times_(times),
       context_(context),
       outcomes_(context.device, resident.model.structures.size()),
-      candidates_(context.device, 2 * resident.model.structures.size() * pose::kMostCandidates),
-      seeds_(context.device, resident.model.structures.size() * pose::kMostClusters) {
+      candidates_(context.device, 2 * resident.model.structures.size() * pose::kMaximumCandidates),
+      seeds_(context.device, resident.model.structures.size() * pose::kMaximumClusters) {
   outcomes_.set_zero();
 }
 
@@ -100,7 +100,7 @@ Segment Pass::segment(const Member& m, size_t k, const Grid& grid) {
   const Structure& own = structure(s);
   const ResidentDetector& detector = resident_.detectors[s][k];
   const Stage& stage = detector.stage;
-  const Seed* seeds = seeds_.data() + s * pose::kMostClusters;
+  const Seed* seeds = seeds_.data() + s * pose::kMaximumClusters;
   Segment segment;
   if (stage.kind != StageKind::kPosition) {
     segment = pose_segment(detector, candidates(s, (k + 1) % 2), &outcome(s)->kept[k - 1],
@@ -162,12 +162,12 @@ void Pass::end_level(int level, const std::vector<Member>& members) {
     Outcome* own = outcome(s);
     clusters.push_back(
         {candidates(s, last % 2), &own->kept[last], rule, own->cluster, &own->clusters});
-    seeds.push_back({own->cluster, &own->clusters, seeds_.data() + s * pose::kMostClusters});
+    seeds.push_back({own->cluster, &own->clusters, seeds_.data() + s * pose::kMaximumClusters});
     for (const Member& child : members_) {
       const Structure& other = structure(child.structure);
       if (level > 0 || child.is_root || other.parent != static_cast<int32_t>(s)) continue;
       seeds.push_back({own->cluster, &own->clusters,
-                       seeds_.data() + child.structure * pose::kMostClusters, 1,
+                       seeds_.data() + child.structure * pose::kMaximumClusters, 1,
                        other.to_parent.mean});
     }
   }
@@ -183,7 +183,7 @@ std::vector<Outcome> Pass::run(const Grid& grid) {
       plan_level(level, members_, grid);
       continue;
     }
-    for (size_t d = 0; d < kMostStructures; ++d) {
+    for (size_t d = 0; d < kMaximumStructures; ++d) {
       std::vector<Member> siblings;
       for (const Member& m : members_) {
         if (depth(m) == d) siblings.push_back(m);

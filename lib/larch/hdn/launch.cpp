@@ -11,7 +11,7 @@ namespace larch::hdn {
 namespace {
 
 Segment start_segment(const ResidentDetector& detector, uint64_t slots) {
-  if (slots >= kMostSlots) {
+  if (slots >= kMaximumSlots) {
     throw InputError("a detector has " + std::to_string(slots) +
                      " hypotheses, more than 2^24: the image is too large for the coarsest level, "
                      "or too much is tried; train with more halvings or fewer candidates");
@@ -25,7 +25,7 @@ Segment start_segment(const ResidentDetector& detector, uint64_t slots) {
 
 uint64_t slots_of_cubes(int32_t half_width) {
   const auto side = 2 * static_cast<uint64_t>(half_width) + 1;
-  return pose::kMostClusters * side * side * side;
+  return pose::kMaximumClusters * side * side * side;
 }
 
 }  // namespace

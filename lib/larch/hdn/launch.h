@@ -30,7 +30,7 @@ Segment pose_segment(const ResidentDetector& detector, const Candidate* in, cons
 pose::ClusterRule cluster_rule(const Model& model, int level, double agreement_rad);
 
 /// Numbers the slots of segments that are launched together. The caller adds images, segments on
-/// the device, keys and probabilities. Throws InputError for a segment of more than kMostSlots
+/// the device, keys and probabilities. Throws InputError for a segment of more than kMaximumSlots
 /// hypotheses.
 StageView plan_launch(StageKind kind, std::span<Segment> segments);
 

@@ -19,7 +19,7 @@ using tree::refuse_model;
 void check_detector(const Detector& d, const Model& model, const std::string& where) {
   const Stage& s = d.stage;
   if (s.level < 0 || s.level >= model.levels()) refuse_model(where + " is of a level that is none");
-  if (s.keep < 1 || s.keep > pose::kMostCandidates) {
+  if (s.keep < 1 || s.keep > pose::kMaximumCandidates) {
     refuse_model(where + " keeps " + std::to_string(s.keep) + " candidates");
   }
   const bool is_position = s.kind == StageKind::kPosition;
@@ -28,7 +28,7 @@ void check_detector(const Detector& d, const Model& model, const std::string& wh
   }
   if (s.rotations.empty() == (s.kind == StageKind::kOrientation) ||
       s.log_scales.empty() == (s.kind == StageKind::kScale) ||
-      s.rotations.size() > pose::kMostRotations || s.log_scales.size() > pose::kMostScales) {
+      s.rotations.size() > pose::kMaximumRotations || s.log_scales.size() > pose::kMaximumScales) {
     refuse_model(where + " has hypotheses of another kind of stage, none, or too many");
   }
   for (const Quaternion& q : s.rotations) {
@@ -168,13 +168,13 @@ void check_model(const Model& model, bool is_finished) {
   if (!(mm.x >= 0.01 && mm.x <= 1000 && mm.x == mm.y && mm.x == mm.z)) {
     refuse_model("its voxels are no cubes of 0.01 to 1000 mm");
   }
-  if (model.halvings < 0 || model.levels() > kMostLevels) refuse_model("it has too many levels");
+  if (model.halvings < 0 || model.levels() > kMaximumLevels) refuse_model("it has too many levels");
   pbt::check_images(model.space, model.channels);
   if (!(model.prior_weight >= 0 && model.prior_weight <= 1000) || model.mean_of_first < 0) {
     refuse_model("it has a rule out of range");
   }
-  if (model.structures.empty() || model.structures.size() > kMostStructures) {
-    refuse_model("it has no structure, or more than " + std::to_string(kMostStructures));
+  if (model.structures.empty() || model.structures.size() > kMaximumStructures) {
+    refuse_model("it has no structure, or more than " + std::to_string(kMaximumStructures));
   }
   for (size_t i = 0; i < model.structures.size(); ++i) {
     check_structure(model.structures[i], static_cast<int32_t>(i), model, is_finished);

@@ -24,8 +24,8 @@
 
 namespace larch::hdn {
 
-constexpr int kMostLevels = 5;
-constexpr int kMostStructures = 32;
+constexpr int kMaximumLevels = 5;
+constexpr int kMaximumStructures = 32;
 
 constexpr auto enum_names(StageKind*) {
   return std::to_array<EnumName<StageKind>>({{StageKind::kPosition, "position"},

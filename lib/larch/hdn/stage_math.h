@@ -96,7 +96,7 @@ struct StageView {
   float* probabilities = nullptr;
 };
 
-constexpr uint64_t kMostSlots = uint64_t{1} << 24;  ///< of a segment
+constexpr uint64_t kMaximumSlots = uint64_t{1} << 24;  ///< of a segment
 
 /// Keys order hypotheses by segment, then by descending score, then by number, where the greatest
 /// key comes first; a score that is no number is the lowest. A slot without hypothesis has the
@@ -106,7 +106,7 @@ LARCH_HD uint32_t score_bits(float score) {
 }
 LARCH_HD uint64_t sort_key(int32_t segment, float score, uint64_t number) {
   return static_cast<uint64_t>(255 - segment) << 56 |
-         static_cast<uint64_t>(score_bits(score)) << 24 | (kMostSlots - 1 - number);
+         static_cast<uint64_t>(score_bits(score)) << 24 | (kMaximumSlots - 1 - number);
 }
 LARCH_HD uint64_t empty_key(int32_t segment) {
   return static_cast<uint64_t>(255 - segment) << 56;
@@ -118,7 +118,7 @@ LARCH_HD bool is_empty_key(uint64_t key) {
   return score_bits_of_key(key) == 0;
 }
 LARCH_HD uint64_t number_of_key(uint64_t key) {
-  return kMostSlots - 1 - (key & (kMostSlots - 1));
+  return kMaximumSlots - 1 - (key & (kMaximumSlots - 1));
 }
 
 LARCH_HD int32_t nearest_voxel(double voxel) {
@@ -258,7 +258,7 @@ LARCH_HD float posterior(const DetectorView& d, const Response& response, const 
 /// ln p + beta ln sum_k w_k N(centre; seed k): the score of a node with a prior.
 LARCH_HD float score_with_prior(const Segment& s, const LevelViews& level, const Node& node,
                                 float p) {
-  constexpr double kLeast = 1e-12;
+  constexpr double kMinimum = 1e-12;
   double sum = 0, weights = 0;
   for (int32_t k = 0; k < *s.seed_count; ++k) {
     const double square = seed_distance(s, s.seeds[k], node.voxel, level.scale);
@@ -267,7 +267,7 @@ LARCH_HD float score_with_prior(const Segment& s, const LevelViews& level, const
   }
   const double mixed = weights > 0 ? sum / weights : 0;
   const auto probability = static_cast<double>(p);
-  return static_cast<float>(log_of(probability > kLeast ? probability : kLeast) +
+  return static_cast<float>(log_of(probability > kMinimum ? probability : kMinimum) +
                             s.beta *
                                 (s.prior.log_density + log_of(mixed > 1e-300 ? mixed : 1e-300)));
 }
@@ -282,8 +282,8 @@ LARCH_HD float least_score(const Segment& s, StageKind kind, float best) {
 
 /// The log odds of a probability, which a detector of few samples does not know beyond 1 in 10000.
 inline double log_odds(float probability) {
-  constexpr double kLeast = 1e-4;
-  const double p = std::clamp(static_cast<double>(probability), kLeast, 1 - kLeast);
+  constexpr double kMinimum = 1e-4;
+  const double p = std::clamp(static_cast<double>(probability), kMinimum, 1 - kMinimum);
   return log_of(p / (1 - p));
 }
 

@@ -144,9 +144,9 @@ void make_clusters(const Buffer<ClusterJob>& jobs, const Context&) {
   for (size_t i = 0; i < jobs.size(); ++i) {
     const ClusterJob& job = jobs.data()[i];
     const int32_t count = *job.count;
-    uint8_t taken[pose::kMostCandidates] = {};
+    uint8_t taken[pose::kMaximumCandidates] = {};
     int32_t found = 0;
-    for (; found < pose::kMostClusters; ++found) {
+    for (; found < pose::kMaximumClusters; ++found) {
       int32_t best = -1;
       double highest = 0;
       for (int32_t k = 0; k < count; ++k) {
@@ -177,7 +177,7 @@ void make_clusters(const Buffer<ClusterJob>& jobs, const Context&) {
 
 void make_seeds(const Buffer<SeedJob>& jobs, const Context&) {
   for (size_t i = 0; i < jobs.size(); ++i) {
-    for (int k = 0; k < pose::kMostClusters; ++k) make_seed(jobs.data()[i], k);
+    for (int k = 0; k < pose::kMaximumClusters; ++k) make_seed(jobs.data()[i], k);
   }
 }
 

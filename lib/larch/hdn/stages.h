@@ -61,14 +61,14 @@ struct ClusterJob {
   const Candidate* candidates = nullptr;
   const int32_t* count = nullptr;
   pose::ClusterRule rule;
-  Cluster* clusters = nullptr;  ///< room for pose::kMostClusters
+  Cluster* clusters = nullptr;  ///< room for pose::kMaximumClusters
   int32_t* cluster_count = nullptr;
 };
 /// From clusters to the seeds of the next position stage: of the structure itself, or of a child.
 struct SeedJob {
   const Cluster* clusters = nullptr;
   const int32_t* cluster_count = nullptr;
-  Seed* seeds = nullptr;  ///< room for pose::kMostClusters
+  Seed* seeds = nullptr;  ///< room for pose::kMaximumClusters
   int32_t is_child = 0;
   pose::RelativePose mean{};  ///< of the child
 };

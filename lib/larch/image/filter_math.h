@@ -62,7 +62,7 @@ LARCH_HD int filter_terms(ChannelKind kind, bool flat, FilterTerm (&terms)[3]) {
   }
 }
 
-constexpr int kMostSigma = 32;  ///< voxels
+constexpr int kMaximumSigma = 32;  ///< voxels
 
 LARCH_HD int filter_radius(double sigma_voxels) {
   return static_cast<int>(ceil(4 * sigma_voxels));
@@ -72,7 +72,7 @@ LARCH_HD int filter_radius(double sigma_voxels) {
 struct HalfKernel {
   int radius = 0;
   bool odd = false;
-  double value[4 * kMostSigma + 1] = {};
+  double value[4 * kMaximumSigma + 1] = {};
 
   /// Voxel number `at` of a row of `count`, convolved along it. `from`: the voxel; its neighbours
   /// in the row are `step` elements apart.

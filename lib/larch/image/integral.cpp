@@ -209,7 +209,7 @@ void check_channels(std::span<const ChannelSpec> channels, size_t components) {
   for (const ChannelSpec& channel : channels) {
     const bool filter = is_filter(channel.kind);
     const double sigma = channel.sigma_voxels;
-    if (filter ? !(sigma >= 0.3 && sigma <= kMostSigma) : sigma != 0) {
+    if (filter ? !(sigma >= 0.3 && sigma <= kMaximumSigma) : sigma != 0) {
       throw UsageError(std::string("the channel ") + rule_of(channel.kind).name +
                        (filter ? " needs a sigma from 0.3 to 32 voxels" : " has no sigma"));
     }

@@ -309,7 +309,7 @@ double voxels_of(const Grid& grid) {
 void check_growth(const Grid& input, const Grid& model, const ModelSpace& space,
                   const std::string& name) {
   const double voxels = voxels_of(model);
-  if (voxels <= std::max(kHarmlessVoxels, kMostGrowth * voxels_of(input))) return;
+  if (voxels <= std::max(kHarmlessVoxels, kMaximumGrowth * voxels_of(input))) return;
   const bool oblique =
       space.orientation == Orientation::kWorld && nearest_axes(input.direction)[0] == 0;
   throw InputError(name + " of " + describe(input) + " would grow to " + describe(model) +

@@ -65,13 +65,13 @@ struct ModelSpace {
 /// The grid of model space that covers `input`. With Orientation::kWorld its axes are left,
 /// posterior, superior; an image within one degree of them keeps its own axes, permuted and
 /// flipped, so that an image of the model's spacing is not interpolated at all. Throws InputError,
-/// with `name` (of the file, for the message), when it would have more than kMostGrowth times the
-/// voxels of the input and more than kHarmlessVoxels: then a spacing or an axis is wrong.
+/// with `name` (of the file, for the message), when it would have more than kMaximumGrowth times
+/// the voxels of the input and more than kHarmlessVoxels: then a spacing or an axis is wrong.
 Grid model_grid(const Grid& input, const ModelSpace& space, const std::string& name = "the image");
 
 /// Each axis eight times as fine. Real images stay below: a single oblique slice of 512x512, whose
 /// box along the axes of the world is the worst of them, takes 257.
-constexpr double kMostGrowth = 512;
+constexpr double kMaximumGrowth = 512;
 constexpr double kHarmlessVoxels = 1 << 24;
 
 /// Linear interpolation at a continuous index; beyond the outermost centres their values count.

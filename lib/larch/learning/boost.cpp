@@ -43,12 +43,12 @@ std::vector<BoostRound> boost(const FeatureSource& source, const BoostProblem& p
 }
 
 size_t samples_at_once(const PreparedColumns& columns) {
-  constexpr size_t kMostBytes = size_t{8} << 30;  // some tenths of a second on a large device
+  constexpr size_t kMaximumBytes = size_t{8} << 30;  // some tenths of a second on a large device
   const Device& device = columns.on_device.device();
   if (!device.is_cuda()) return 1;
   // A row of the matrix, and what else is by sample.
   const size_t bytes = columns.slots.size() + 17;
-  return std::max<size_t>(1, std::min(kMostBytes, free_memory_bytes(device) / 2) / bytes);
+  return std::max<size_t>(1, std::min(kMaximumBytes, free_memory_bytes(device) / 2) / bytes);
 }
 
 }  // namespace larch::learning

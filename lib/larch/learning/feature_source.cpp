@@ -10,8 +10,8 @@
 namespace larch::learning {
 
 void check_ranged(size_t samples) {
-  if (samples >= 1 && samples <= kMostRanged) return;
-  throw UsageError("code maps are taken from 1 to " + std::to_string(kMostRanged) +
+  if (samples >= 1 && samples <= kMaximumRanged) return;
+  throw UsageError("code maps are taken from 1 to " + std::to_string(kMaximumRanged) +
                    " samples, not from " + std::to_string(samples));
 }
 

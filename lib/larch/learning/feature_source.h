@@ -26,7 +26,7 @@ struct ColumnRequest {
   std::span<const CodeMap> maps;      ///< parallel to columns
 };
 
-/// Weak classifiers, at most kMostWeaks, asked about samples: for their votes or for H; either
+/// Weak classifiers, at most kMaximumWeaks, asked about samples: for their votes or for H; either
 /// `bits` or `scores` is empty.
 struct VoteRequest {
   std::span<const WeakClassifier> weaks;
@@ -55,7 +55,7 @@ class FeatureSource {
 
   /// The code map of each column: the order statistics low_rank and high_rank of its values at
   /// `samples`. A column whose statistics are equal is never chosen. Throws UsageError where there
-  /// are more than kMostRanged samples, or none.
+  /// are more than kMaximumRanged samples, or none.
   virtual std::vector<CodeMap> range(std::span<const uint32_t> samples,
                                      const Context& context) const = 0;
 
@@ -75,7 +75,7 @@ class FeatureSource {
 };
 
 /// Most samples that a code map is taken from.
-constexpr size_t kMostRanged = 4096;
+constexpr size_t kMaximumRanged = 4096;
 
 /// Throws the UsageError of FeatureSource::range.
 void check_ranged(size_t samples);

@@ -9,7 +9,7 @@ namespace larch::learning {
 
 int32_t alpha_q20(double error) {
   const double alpha = 0.5 * std::log((1 - error) / error) * (1 << kAlphaBits);
-  return static_cast<int32_t>(std::llround(std::min<double>(alpha, kMaxAlphaQ20)));
+  return static_cast<int32_t>(std::llround(std::min<double>(alpha, kMaximumAlphaQ20)));
 }
 
 StrongClassifier strong_classifier(std::span<const BoostRound> rounds, double worst_error,

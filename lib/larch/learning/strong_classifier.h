@@ -19,7 +19,7 @@ struct StrongClassifier {
 };
 
 /// The weight of a weak classifier with this error, alpha = ln((1 - error) / error) / 2, Q20, at
-/// most kMaxAlphaQ20, which models may hold.
+/// most kMaximumAlphaQ20, which models may hold.
 int32_t alpha_q20(double error);
 
 /// Truncates the rounds where one is no better than `worst_error`, or after a perfect one.

@@ -22,12 +22,12 @@ struct Votes {
   }
 };
 
-/// Evaluates the weak classifiers (at most kMostWeaks), whose features are columns of `source`, at
-/// samples.
+/// Evaluates the weak classifiers (at most kMaximumWeaks), whose features are columns of `source`,
+/// at samples.
 Votes cast_votes(const FeatureSource& source, std::span<const WeakClassifier> weaks,
                  std::span<const uint32_t> samples, const Context& context);
 
-/// H of the strong classifier that these weak classifiers (at most kMostWeaks) are, Q20, at
+/// H of the strong classifier that these weak classifiers (at most kMaximumWeaks) are, Q20, at
 /// samples.
 std::vector<int32_t> strong_scores(const FeatureSource& source,
                                    std::span<const WeakClassifier> weaks,

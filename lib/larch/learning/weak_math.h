@@ -15,10 +15,10 @@ namespace larch::learning {
 constexpr int kBins = 64;
 
 /// Most weak classifiers of a strong one.
-constexpr int kMostWeaks = 256;
+constexpr int kMaximumWeaks = 256;
 
-constexpr int kAlphaBits = 20;                     ///< alpha and H are Q20 integers
-constexpr int32_t kMaxAlphaQ20 = 8 << kAlphaBits;  ///< e^-16 of the samples are wrong
+constexpr int kAlphaBits = 20;                         ///< alpha and H are Q20 integers
+constexpr int32_t kMaximumAlphaQ20 = 8 << kAlphaBits;  ///< e^-16 of the samples are wrong
 
 /// Maps a feature value to a global code 0..255, once for the whole training: the value is clamped
 /// to [lo, hi] first, so that no product overflows.

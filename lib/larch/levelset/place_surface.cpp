@@ -20,7 +20,7 @@
 namespace larch::levelset {
 namespace {
 
-constexpr float kLeast = 1e-6F;  ///< replaces a speed of 0, so that its sign tells the side
+constexpr float kMinimum = 1e-6F;  ///< replaces a speed of 0, so that its sign tells the side
 
 /// Returns the values around a voxel; beyond the image those at its border count.
 Stencil<float> stencil_at(const Volume<float>& values, const Vec3i& at) {
@@ -61,7 +61,7 @@ struct Forces {
   float inwards(const Stencil<float>& p, int64_t i) const {
     const Vec3f slope{(p.xp - p.xm) * step.per_2h.x, (p.yp - p.ym) * step.per_2h.y,
                       (p.zp - p.zm) * step.per_2h.z};
-    const float steep = std::max(std::sqrt(dot(slope, slope)), kLeast);
+    const float steep = std::max(std::sqrt(dot(slope, slope)), kMinimum);
     const float bent = step.curvature * curvature_flow(p, step) / steep;
     float drift = 0;
     for (int axis = 0; axis < 3 && !advection[0].empty(); ++axis) {
@@ -100,7 +100,7 @@ float instead_of_speed(const Forces& forces, const EndVoxels& end, const Volume<
     if ((phi[n] < 0) == is_inside || (sides[n] < 0) != (phi[n] < 0)) return;
     sum += std::abs(sides[n]), ++count;
   });
-  const float size = is_held && count > 0 ? sum / static_cast<float>(count) : kLeast;
+  const float size = is_held && count > 0 ? sum / static_cast<float>(count) : kMinimum;
   return is_inside ? -size : size;
 }
 

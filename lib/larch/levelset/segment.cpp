@@ -120,7 +120,7 @@ void warn_of_result(const LabelResult& label, SegmentRun& run) {
 /// Seconds that the steps between two looks at the stop flag and the clock shall take.
 constexpr double kPauseSeconds = 0.5;
 /// Iterations between two looks: at first, and at most.
-constexpr int64_t kFirstSteps = 64, kMostSteps = 2000;
+constexpr int64_t kFirstSteps = 64, kMaximumSteps = 2000;
 
 /// The part of a job that is done: it is at its end when its labels have not changed for long
 /// enough or it has made all of its iterations.
@@ -158,7 +158,7 @@ void move(EvolveJob& job, const Context& context) {
     context.progress(0.02 + 0.93 * most, progress_text(job));
     const double factor = std::clamp(kPauseSeconds / std::max(seconds, 1e-3), 0.25, 4.0);
     steps = std::clamp(static_cast<int64_t>(static_cast<double>(steps) * factor), int64_t{1},
-                       kMostSteps);
+                       kMaximumSteps);
   }
 }
 

@@ -173,8 +173,8 @@ class Extractor {
   }
 
   static void check(const SurfaceSize& size) {
-    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-    if (size.vertices <= kMost && size.triangles <= kMost) return;
+    constexpr int64_t kMaximum = std::numeric_limits<int32_t>::max();
+    if (size.vertices <= kMaximum && size.triangles <= kMaximum) return;
     throw MemoryError("marching cubes: the surface would have " + std::to_string(size.triangles) +
                       " triangles, more than 2^31 - 1; resample the volume to larger voxels");
   }

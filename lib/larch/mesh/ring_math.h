@@ -14,13 +14,13 @@
 // adjacency matrix and D the diagonal of the valences.
 namespace larch::mesh {
 
-constexpr int kMostNeighbours = 8;
+constexpr int kMaximumNeighbours = 8;
 
 /// The neighbours of a vertex, counter-clockwise seen from outside: the triangles around vertex v
 /// are (v, neighbour i, neighbour i + 1).
 struct Ring {
   uint16_t count = 0;
-  uint16_t neighbours[kMostNeighbours]{};
+  uint16_t neighbours[kMaximumNeighbours]{};
 };
 
 /// The sum of the normals of the triangles around a vertex, each as long as twice its area.
@@ -42,7 +42,8 @@ LARCH_HD Vec3d vertex_normal(const Ring& ring, const Vec3d* at, int v) {
 template <class T>
 LARCH_HD T sum_of_ring(const Ring& ring, const T* x) {
   T sum{};
-  for (int i = 0; i < kMostNeighbours; ++i) {  // always so many, so that no read waits for another
+  for (int i = 0; i < kMaximumNeighbours;
+       ++i) {  // always so many, so that no read waits for another
     const T term = x[ring.neighbours[i]];
     if (i < ring.count) sum += term;
   }

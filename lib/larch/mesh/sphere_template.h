@@ -13,7 +13,7 @@ namespace larch::mesh {
 
 constexpr int kTemplateLevels = 3;
 constexpr int kTemplateVertices[kTemplateLevels] = {602, 1202, 2402};
-constexpr int kMostTemplateVertices = kTemplateVertices[kTemplateLevels - 1];
+constexpr int kMaximumTemplateVertices = kTemplateVertices[kTemplateLevels - 1];
 
 /// The topology of the template at one level.
 struct TemplateLevel {

@@ -22,7 +22,7 @@ constexpr double kFirstLimitMm = 2;   // above the edges of most marching-cubes 
 constexpr double kTakenAsEqualMm = 0.01;
 // Pieces of a surface, if they are more than a few for each triangle: at most with the first limit,
 // which organs stay below; at first for larger surfaces; and at last. They bound time and memory.
-constexpr double kOrganPieces = 1 << 20, kFirstPieces = 1 << 18, kMostPieces = 1 << 24;
+constexpr double kOrganPieces = 1 << 20, kFirstPieces = 1 << 18, kMaximumPieces = 1 << 24;
 constexpr double kUndivided = std::numeric_limits<double>::infinity();  // as a limit of edges
 
 struct Element {
@@ -201,7 +201,7 @@ MeshDistance mesh_distance(const Mesh& a, const Mesh& b, const Context& context)
     while (pieces(limit_mm) > kFirstPieces) limit_mm *= 2;
   }
   for (MeshDistance last = both(limit_mm);;) {
-    if (pieces(limit_mm /= 2) > kMostPieces) return last;
+    if (pieces(limit_mm /= 2) > kMaximumPieces) return last;
     const MeshDistance now = both(limit_mm);
     // The maximum has no say: a single place would ask for pieces of 0.01 mm on a whole liver.
     if (!changes(now.mssd_mm, last.mssd_mm) && !changes(now.rms_mm, last.rms_mm) &&

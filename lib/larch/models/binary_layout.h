@@ -141,8 +141,8 @@ class Decoder {
       for (size_t i = 0; i < Of::size(value); ++i) visit(*this, Of::at(value, i));
     } else {
       const size_t count = in_.count(SmallestSize::of<typename Of::Element>());
-      if (count > Of::kMost) {
-        in_.fail("a list has more than " + std::to_string(Of::kMost) + " entries");
+      if (count > Of::kMaximum) {
+        in_.fail("a list has more than " + std::to_string(Of::kMaximum) + " entries");
       }
       Of::clear(value);
       for (size_t i = 0; i < count; ++i) visit(*this, Of::append(value));

@@ -41,11 +41,11 @@ bool is_word(std::string_view text) {
 }
 
 bool is_kind(std::string_view kind) {
-  return kind.size() <= kMostKindCharacters && is_word(kind);
+  return kind.size() <= kMaximumKindCharacters && is_word(kind);
 }
 
 bool is_section_name(std::string_view name) {
-  if (name.size() > kMostNameCharacters) return false;
+  if (name.size() > kMaximumNameCharacters) return false;
   for (size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/')) {
     if (!is_word(name.substr(0, slash))) return false;
     name.remove_prefix(slash + 1);
@@ -95,7 +95,7 @@ Header get_header(ByteReader& in, uint64_t file_bytes, Container& container) {
   }
   if (container.major == 0) in.fail("it has format version 0");
   container.kind_version = in.u32();
-  container.kind = std::string(in.raw(kMostKindCharacters));
+  container.kind = std::string(in.raw(kMaximumKindCharacters));
   const size_t end = std::min(container.kind.find('\0'), container.kind.size());
   if (container.kind.find_first_not_of('\0', end) != std::string::npos) {
     in.fail("bytes that should be zero are not");
@@ -196,7 +196,7 @@ std::string encode_container(const Container& container) {
   out.u16(container.minor);
   out.u32(container.kind_version);
   out.raw(container.kind);
-  out.raw(std::string(kMostKindCharacters - container.kind.size(), '\0'));
+  out.raw(std::string(kMaximumKindCharacters - container.kind.size(), '\0'));
   out.u64(total + table.bytes().size());
   out.u64(table.bytes().size());
   out.u32(static_cast<uint32_t>(container.sections.size()));
@@ -262,7 +262,7 @@ std::string kind_of_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   file.read(start.data(), static_cast<std::streamsize>(start.size()));
   if (!file || !start.starts_with(kSignature)) return "";
-  const std::string kind = start.substr(kAt, kMostKindCharacters);
+  const std::string kind = start.substr(kAt, kMaximumKindCharacters);
   return kind.substr(0, kind.find('\0'));
 }
 

@@ -13,8 +13,8 @@ namespace larch::models {
 
 constexpr uint16_t kMajorVersion = 1;  ///< of the container; readers refuse a higher one
 constexpr uint16_t kMinorVersion = 0;  ///< readers accept any
-constexpr size_t kMostKindCharacters = 24;
-constexpr size_t kMostNameCharacters = 255;
+constexpr size_t kMaximumKindCharacters = 24;
+constexpr size_t kMaximumNameCharacters = 255;
 
 /// A named part of a model file.
 struct Section {

@@ -25,8 +25,8 @@ template <>
 struct Elements<Quaternion> {
   using Element = double;
   static constexpr bool kFixed = true;
-  static constexpr size_t kMost = 4;
-  static size_t size(const Quaternion&) { return kMost; }
+  static constexpr size_t kMaximum = 4;
+  static size_t size(const Quaternion&) { return kMaximum; }
   static double& at(Quaternion& q, size_t i) {
     return i == 0 ? q.w : i == 1 ? q.x : i == 2 ? q.y : q.z;
   }

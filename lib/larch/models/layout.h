@@ -112,7 +112,7 @@ template <class T>
 struct Elements<std::vector<T>> {
   using Element = T;
   static constexpr bool kFixed = false;
-  static constexpr size_t kMost = SIZE_MAX;
+  static constexpr size_t kMaximum = SIZE_MAX;
   static size_t size(const std::vector<T>& list) { return list.size(); }
   static T& at(std::vector<T>& list, size_t i) { return list[i]; }
   static void clear(std::vector<T>& list) { list.clear(); }
@@ -123,7 +123,7 @@ template <class T, size_t N>
 struct Elements<FirstOf<T, N>> {
   using Element = T;
   static constexpr bool kFixed = false;
-  static constexpr size_t kMost = N;
+  static constexpr size_t kMaximum = N;
   static size_t size(const FirstOf<T, N>& list) { return static_cast<size_t>(list.count); }
   static T& at(FirstOf<T, N>& list, size_t i) { return list.all[i]; }
   static void clear(FirstOf<T, N>& list) { list.count = 0; }
@@ -134,7 +134,7 @@ template <class T, size_t N>
 struct Elements<std::array<T, N>> {
   using Element = T;
   static constexpr bool kFixed = true;
-  static constexpr size_t kMost = N;
+  static constexpr size_t kMaximum = N;
   static size_t size(const std::array<T, N>&) { return N; }
   static T& at(std::array<T, N>& list, size_t i) { return list[i]; }
 };
@@ -143,7 +143,7 @@ template <class T>
 struct Elements<Vec3<T>> {
   using Element = T;
   static constexpr bool kFixed = true;
-  static constexpr size_t kMost = 3;
+  static constexpr size_t kMaximum = 3;
   static size_t size(const Vec3<T>&) { return 3; }
   static T& at(Vec3<T>& list, size_t i) { return list[static_cast<int>(i)]; }
 };

@@ -95,7 +95,7 @@ void check_partial(const forest::PartialForest& partial) {
   for (const tree::ForestTree& tree : partial) {
     size_t next = 1, end_of_level = 1;
     uint32_t level = 0;
-    bool fits = tree.rounds <= tree::kMaxForestDepth &&
+    bool fits = tree.rounds <= tree::kMaximumForestDepth &&
                 std::is_sorted(tree.picked.begin(), tree.picked.end(),
                                [](const auto& a, const auto& b) { return a.round < b.round; });
     for (size_t n = 0; n < tree.nodes.size() && fits; ++n) {
@@ -124,8 +124,8 @@ void check_partial(const hdn::PartialTraining& training) {
   const auto check_cases = [&](const std::vector<hdn::CaseState>& cases) {
     if (cases.size() != training.found[0].size()) refuse_checkpoint();
     for (const hdn::CaseState& state : cases) {
-      if (state.candidates.size() > pose::kMostCandidates ||
-          state.clusters.size() > pose::kMostClusters || !std::isfinite(state.log_odds)) {
+      if (state.candidates.size() > pose::kMaximumCandidates ||
+          state.clusters.size() > pose::kMaximumClusters || !std::isfinite(state.log_odds)) {
         refuse_checkpoint();
       }
       for (const hdn::Candidate& c : state.candidates) {

@@ -123,9 +123,9 @@ void check_threshold(const ModelInfo& info) {
 
 void check_model(const Model& model) {
   check_images(model.space, model.channels, model.components);
-  if (model.info.class_value < 1 || model.info.class_value > kMostClassValue) {
+  if (model.info.class_value < 1 || model.info.class_value > kMaximumClassValue) {
     tree::refuse_model("the label value of its class is not from 1 to " +
-                       std::to_string(kMostClassValue));
+                       std::to_string(kMaximumClassValue));
   }
   check_threshold(model.info);
   const std::vector<int64_t> bounds = channel_bounds(model.space, model.channels);

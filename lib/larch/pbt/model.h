@@ -26,9 +26,9 @@ using learning::WeakClassifier;
 using tree::EvaluationRule;
 using tree::kAlphaBits;
 using tree::kLogisticSteps;
-using tree::kMaxAlphaQ20;
-using tree::kMaxDepth;
-using tree::kMaxTrees;
+using tree::kMaximumAlphaQ20;
+using tree::kMaximumDepth;
+using tree::kMaximumTrees;
 using tree::kOneQ30;
 using tree::Node;
 using tree::NodeHistory;
@@ -43,7 +43,7 @@ using tree::Thresholds;
 struct ModelInfo {
   std::string tool_version;
   std::string class_name = "foreground";
-  int32_t class_value = 1;           ///< label value written for the class, 1 to kMostClassValue
+  int32_t class_value = 1;           ///< label value written for the class, 1 to kMaximumClassValue
   std::string training_config_json;  ///< the effective configuration
   std::vector<std::string> volume_digests;
   uint64_t seed = 0;

@@ -23,7 +23,7 @@ using tree::TreeConfig;
 using tree::ValidationConfig;
 
 /// The largest label value of a class.
-constexpr int32_t kMostClassValue = 65535;
+constexpr int32_t kMaximumClassValue = 65535;
 
 /// What is trained.
 enum class ClassifierKind : uint8_t {
@@ -72,7 +72,8 @@ struct LabelConfig {
             "a decision-forest",
             0, 16},
       Field{"class_name", class_name, "name of the class, for label tables"},
-      Field{"class_value", class_value, "label value that pbt-detect writes", 1, kMostClassValue},
+      Field{"class_value", class_value, "label value that pbt-detect writes", 1,
+            kMaximumClassValue},
       Field{"background", background,
             "decision-forest without labels/positive, whose classes are all label values: the one "
             "that is around the structures; null: the background of dataset.json, or 0 where it "
@@ -185,7 +186,7 @@ struct EnsembleConfig {
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"trees", trees, "trees of the ensemble", 1, tree::kMaxTrees},
+    f(Field{"trees", trees, "trees of the ensemble", 1, tree::kMaximumTrees},
       Field{"bootstrap", bootstrap,
             "each tree is trained on as many volumes as there are, drawn with replacement, anew "
             "until both classes occur"},

@@ -157,8 +157,8 @@ HeadCase make_head(const HeadConfig& config, uint64_t seed, int number, int thre
         const double imaginary = deviation * draw_normal(seed, head.draw.stream(5), at);
         value = std::sqrt(real * real + imaginary * imaginary);
       }
-      constexpr double kMost = std::numeric_limits<int16_t>::max();
-      out.image[i] = static_cast<int16_t>(std::nearbyint(std::min(value, kMost)));
+      constexpr double kMaximum = std::numeric_limits<int16_t>::max();
+      out.image[i] = static_cast<int16_t>(std::nearbyint(std::min(value, kMaximum)));
       out.labels[i] = static_cast<uint8_t>(seen.tissue);
     }
   });

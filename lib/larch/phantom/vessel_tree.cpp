@@ -15,7 +15,7 @@ constexpr int kCell = 32;          // pixels
 constexpr double kStep = 6;        // pixels from bend to bend
 constexpr double kMurray = 0.78;   // radius of a branch, as a share of its stem's
 constexpr double kThinnest = 0.8;  // pixels
-constexpr size_t kMostBranches = 300;
+constexpr size_t kMaximumBranches = 300;
 
 /// The end of a branch that goes on.
 struct Tip {
@@ -105,7 +105,7 @@ VesselTree grow_vessels(int width, int height, int trees, double radius, uint64_
   for (int k = 0; k < trees; ++k) {
     std::vector<Tip> tips{grower.root()};
     tips.front().radius = radius;
-    for (size_t branch = 0; branch < tips.size() && branch < kMostBranches; ++branch) {
+    for (size_t branch = 0; branch < tips.size() && branch < kMaximumBranches; ++branch) {
       Tip tip = tips[branch];
       grower.follow(tip, tree.pieces);
       tip.radius *= kMurray;

@@ -17,7 +17,7 @@ namespace {
 constexpr int kDepth = 7;  // bits of a pixel: 96 greys and 32 colours
 static_assert(kAnimationGreys + kAnimationColours == 1 << kDepth);
 constexpr int kClear = 1 << kDepth, kEnd = kClear + 1;
-constexpr int kMostCodes = 4096;
+constexpr int kMaximumCodes = 4096;
 
 void put_u16(std::string& bytes, int value) {
   bytes += static_cast<char>(value & 255);
@@ -86,7 +86,8 @@ class CodeStream {
 void compress(const std::vector<uint8_t>& entries, std::string& out) {
   out += static_cast<char>(kDepth);
   CodeStream codes(out);
-  std::vector<int16_t> longer(static_cast<size_t>(kMostCodes) << kDepth);  // string and next entry
+  std::vector<int16_t> longer(static_cast<size_t>(kMaximumCodes)
+                              << kDepth);  // string and next entry
   int next = 0, width = 0;
   const auto clear = [&] {
     codes.put(kClear, std::max(width, kDepth + 1));
@@ -104,7 +105,7 @@ void compress(const std::vector<uint8_t>& entries, std::string& out) {
     }
     codes.put(string, width);
     string = entries[i];
-    if (next == kMostCodes) {
+    if (next == kMaximumCodes) {
       clear();
       continue;
     }

@@ -10,9 +10,9 @@
 namespace larch::picture {
 
 RgbImage make_canvas(int width, int height, Rgb colour) {
-  if (width < 1 || height < 1 || width > kMostPixels || height > kMostPixels) {
+  if (width < 1 || height < 1 || width > kMaximumPixels || height > kMaximumPixels) {
     throw UsageError("a picture of " + std::to_string(width) + "x" + std::to_string(height) +
-                     " pixels; both sides are from 1 to " + std::to_string(kMostPixels));
+                     " pixels; both sides are from 1 to " + std::to_string(kMaximumPixels));
   }
   RgbImage image{width, height, {}};
   image.rgb.resize(3 * static_cast<size_t>(width) * static_cast<size_t>(height));

@@ -18,9 +18,9 @@ struct Rgb {
 constexpr Rgb kBlack{0, 0, 0}, kWhite{255, 255, 255};
 
 /// The longest side of a picture, in pixels.
-constexpr int kMostPixels = 4096;
+constexpr int kMaximumPixels = 4096;
 
-/// A picture of one colour. Throws UsageError unless both sides are from 1 to kMostPixels.
+/// A picture of one colour. Throws UsageError unless both sides are from 1 to kMaximumPixels.
 RgbImage make_canvas(int width, int height, Rgb colour = kBlack);
 
 /// Colours one pixel; what lies outside is left out.

@@ -96,7 +96,7 @@ void fill_box(RgbImage& image, Pixel corner, Pixel opposite, Rgb colour) {
 }
 
 void draw_point(RgbImage& image, Pixel centre, int radius, Rgb colour) {
-  radius = std::clamp(radius, 0, kMostPixels);
+  radius = std::clamp(radius, 0, kMaximumPixels);
   const double far = radius + 2;
   if (!is_near(centre) || centre.x < -far || centre.y < -far || centre.x > image.width + far ||
       centre.y > image.height + far) {
@@ -129,7 +129,7 @@ void draw_text(RgbImage& image, int x, int y, std::string_view text, int scale, 
 }
 
 int text_width(std::string_view text, int scale) {
-  const auto letters = static_cast<int>(std::min<size_t>(text.size(), kMostPixels));
+  const auto letters = static_cast<int>(std::min<size_t>(text.size(), kMaximumPixels));
   return letters == 0 ? 0 : (letters * (kLetterWidth + 1) - 1) * scale;
 }
 

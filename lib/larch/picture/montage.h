@@ -37,7 +37,8 @@ struct MontageOptions {
 /// The panels from left to right, their titles above. Shrunk pixels are means, pictures of less
 /// than half of most_panel_width are enlarged by whole factors; the same panels are the same bytes
 /// everywhere. An arrow that would be shorter than a pixel is a dot. Throws UsageError for no
-/// panels and for pictures that do not fit kMostPixels, std::logic_error for panels of other sizes.
+/// panels and for pictures that do not fit kMaximumPixels, std::logic_error for panels of other
+/// sizes.
 RgbImage montage(std::span<const Panel> panels, const MontageOptions& options);
 
 /// The values below which a share of `low` and of `high` of the pixels lie, at least 1 apart.

@@ -20,7 +20,7 @@ struct Curve {
 };
 
 struct PlotOptions {
-  int width = 800, height = 500;  ///< pixels, from 200 x 150 to kMostPixels
+  int width = 800, height = 500;  ///< pixels, from 200 x 150 to kMaximumPixels
   std::string title{}, x_label{}, y_label{};
 };
 

@@ -143,7 +143,7 @@ RgbImage stacked(std::span<const RgbImage> pictures, std::span<const std::string
 }
 
 int most_stacked(int height) {
-  return kMostPixels / (height + kLine);
+  return kMaximumPixels / (height + kLine);
 }
 
 RgbImage pose_picture(const Volume<float>& image, const std::string& title,
@@ -158,7 +158,7 @@ RgbImage pose_picture(const Volume<float>& image, const std::string& title,
   const int texts = kLine * (static_cast<int>(all.size()) + 1);
   const Vec3i middle{grid.size.x / 2, grid.size.y / 2, grid.size.z / 2};
   std::vector<SliceView> views = orthogonal_views(grid, middle);
-  const RgbImage row = lay_out(views, kPoseWidth, (kMostPixels - texts) / with_slices);
+  const RgbImage row = lay_out(views, kPoseWidth, (kMaximumPixels - texts) / with_slices);
   RgbImage picture = make_canvas(std::max(row.width, kPoseWidth), texts + with_slices * row.height);
   const std::array<double, 2> shown = window(image, {});
   draw_text(picture, kMargin, kMargin, title, kLetters, kWhite);

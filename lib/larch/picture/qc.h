@@ -15,11 +15,11 @@
 namespace larch::picture {
 
 struct QcOptions {
-  int min_width = 900;            ///< pixels; slices are enlarged until the picture is this wide
-  int most_height = kMostPixels;  ///< of the picture, where a pixel per voxel is no more
-  double window_low = 0.005;      ///< share of the voxels that become black
-  double window_high = 0.995;     ///< 1 - share of the voxels that become white
-  LabelTable colours{};           ///< colours by label value; others get a built-in palette
+  int min_width = 900;               ///< pixels; slices are enlarged until the picture is this wide
+  int most_height = kMaximumPixels;  ///< of the picture, where a pixel per voxel is no more
+  double window_low = 0.005;         ///< share of the voxels that become black
+  double window_high = 0.995;        ///< 1 - share of the voxels that become white
+  LabelTable colours{};              ///< colours by label value; others get a built-in palette
   /// Drawn in white below the contours of the labels; may be null.
   const LabelVolume* reference = nullptr;
 };
@@ -37,7 +37,7 @@ RgbImage qc_picture(const Volume<float>& image, const LabelVolume& labels,
                     const QcOptions& options = {});
 
 /// Pictures one below the other, each with its title above it. Throws UsageError if they do not fit
-/// kMostPixels.
+/// kMaximumPixels.
 RgbImage stacked(std::span<const RgbImage> pictures, std::span<const std::string> titles);
 /// How many pictures of this height fit.
 int most_stacked(int height);

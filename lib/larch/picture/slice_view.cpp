@@ -130,12 +130,12 @@ RgbImage lay_out(std::vector<SliceView>& views, int min_width, int most_height) 
   const int gaps = kGap * (static_cast<int>(views.size()) - 1);
   double per_mm =
       std::max((min_width - gaps) / width_mm, 1 / std::min({spacing.x, spacing.y, spacing.z}));
-  per_mm = std::min({per_mm, (kMostPixels - gaps - 3) / width_mm, most_height / height_mm});
+  per_mm = std::min({per_mm, (kMaximumPixels - gaps - 3) / width_mm, most_height / height_mm});
   int left = 0, height = 0;
   for (SliceView& view : views) {
     const auto pixels = [&](int axis) {
       return std::clamp(static_cast<int>(std::ceil(extent_mm(view.grid, axis) * per_mm - 1e-6)), 1,
-                        kMostPixels);
+                        kMaximumPixels);
     };
     view.width = pixels(view.across.axis);
     view.height = pixels(view.down.axis);

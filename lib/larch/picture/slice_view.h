@@ -37,9 +37,9 @@ struct SliceView {
 std::vector<SliceView> orthogonal_views(const Grid& grid, const Vec3i& slices);
 
 /// Puts the views side by side in one scale and returns the empty picture that holds them: at least
-/// `min_width` pixels wide, a pixel per voxel at least, and at most kMostPixels wide and
+/// `min_width` pixels wide, a pixel per voxel at least, and at most kMaximumPixels wide and
 /// `most_height` high, if the volume allows both.
-RgbImage lay_out(std::vector<SliceView>& views, int min_width, int most_height = kMostPixels);
+RgbImage lay_out(std::vector<SliceView>& views, int min_width, int most_height = kMaximumPixels);
 
 /// The continuous index in the volume of a pixel of the view's rectangle.
 Vec3d index_of_pixel(const SliceView& view, int x, int y);

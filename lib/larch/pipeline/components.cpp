@@ -12,7 +12,7 @@
 namespace larch::pipeline {
 namespace {
 
-constexpr int kMostColumns = 8;
+constexpr int kMaximumColumns = 8;
 
 /// Where a component lies: a file, and which of its volumes; or the file is a picture in colours.
 struct Place {
@@ -111,7 +111,7 @@ ReadOptions options_of(const Place& place, const Case& c, const ReadOptions& rea
 
 std::vector<CaseColumn> component_columns() {
   std::vector<CaseColumn> columns;
-  for (int k = 2; k <= kMostColumns; ++k) columns.push_back({"image" + std::to_string(k), true});
+  for (int k = 2; k <= kMaximumColumns; ++k) columns.push_back({"image" + std::to_string(k), true});
   return columns;
 }
 

@@ -62,14 +62,14 @@ std::string name_of(const hdn::StageReport& stage, const hdn::Model& model) {
 }
 
 RgbImage recall_plot(const hdn::TrainReport& report, const hdn::Model& model) {
-  constexpr int kMost = 200;
+  constexpr int kMaximum = 200;
   std::vector<picture::Curve> curves;
   for (const hdn::StageReport& stage : report.stages) {
     if (stage.first_positive.empty()) continue;
     picture::Curve& curve = curves.emplace_back();
     curve.name = name_of(stage, model);
-    curve.y = recall(stage, kMost);
-    for (int n = 1; n <= kMost; ++n) curve.x.push_back(n);
+    curve.y = recall(stage, kMaximum);
+    for (int n = 1; n <= kMaximum; ++n) curve.x.push_back(n);
   }
   picture::PlotOptions options;
   options.width = 1000;

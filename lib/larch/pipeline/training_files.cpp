@@ -35,8 +35,8 @@ std::vector<int> left_out_labels(const TrainingFiles& files, const Case& c,
     if (is_declared || !is_new || unknown.size() > 60) continue;
     unknown += (unknown.empty() ? "" : ", ") + std::to_string(label);
   }
-  constexpr size_t kMost = 256;
-  if (left_out.size() > kMost) {
+  constexpr size_t kMaximum = 256;
+  if (left_out.size() > kMaximum) {
     throw InputError("'" + c.label + "' holds " + std::to_string(left_out.size()) +
                      " values that its dataset.json does not declare; is it a label map?");
   }

@@ -18,8 +18,8 @@ struct Candidate {
   float score = 0;  ///< that candidates are ordered by: the probability, or with a prior
 };
 
-constexpr int kMostCandidates = 512;  ///< of a structure, kept by a stage
-constexpr int kMostClusters = 8;
+constexpr int kMaximumCandidates = 512;  ///< of a structure, kept by a stage
+constexpr int kMaximumClusters = 8;
 
 /// The mean of candidates that agree.
 struct Cluster {
@@ -82,7 +82,7 @@ constexpr int kClusterSums = 19;
 /// quaternion. Weights are probabilities, or 1 if `plain`.
 LARCH_HD double cluster_sum(const Candidate* candidates, const uint8_t* taken, uint8_t mark,
                             int32_t count, bool plain, int k) {
-  constexpr double kLeast = 1e-9;
+  constexpr double kMinimum = 1e-9;
   constexpr int kRow[10] = {0, 0, 0, 0, 1, 1, 1, 2, 2, 3},
                 kColumn[10] = {0, 1, 2, 3, 1, 2, 3, 2, 3, 3};
   double sum = 0;
@@ -90,7 +90,7 @@ LARCH_HD double cluster_sum(const Candidate* candidates, const uint8_t* taken, u
     if (taken[j] != mark) continue;
     const Candidate& c = candidates[j];
     const auto p = static_cast<double>(c.probability);
-    const double w = plain ? 1 : p > kLeast ? p : kLeast;
+    const double w = plain ? 1 : p > kMinimum ? p : kMinimum;
     const Quaternion& q = c.pose.rotation;
     const double parts[4] = {q.w, q.x, q.y, q.z};
     sum += k == 0   ? w

@@ -40,10 +40,10 @@ Quaternion draw_rotation(double radius, uint64_t index) {
 std::vector<Quaternion> ball_of_rotations(double radius, double step) {
   const int most = static_cast<int>(std::ceil(radius / step)) + 1;
   const auto refuse = [] {
-    throw UsageError("a ball of rotations has more than " + std::to_string(kMostRotations) +
+    throw UsageError("a ball of rotations has more than " + std::to_string(kMaximumRotations) +
                      " in such steps: give a larger rotation_step_deg, or rotations uniform");
   };
-  if (std::pow(2.0 * most + 1, 3) > 64.0 * kMostRotations) refuse();
+  if (std::pow(2.0 * most + 1, 3) > 64.0 * kMaximumRotations) refuse();
   std::vector<std::pair<double, Vec3d>> vectors;
   for (const double offset : {0.0, 0.5})
     for (int z = -most; z <= most; ++z)
@@ -52,7 +52,7 @@ std::vector<Quaternion> ball_of_rotations(double radius, double step) {
           const Vec3d v = Vec3d{x + offset, y + offset, z + offset} * step;
           if (norm(v) <= radius * (1 + 1e-9)) vectors.emplace_back(dot(v, v), v);
         }
-  if (vectors.size() > kMostRotations) refuse();
+  if (vectors.size() > kMaximumRotations) refuse();
   std::stable_sort(vectors.begin(), vectors.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Quaternion> set;

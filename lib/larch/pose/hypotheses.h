@@ -27,9 +27,9 @@ constexpr auto enum_names(RotationSet*) {
 }
 
 /// Rotation vectors on a body-centred cubic grid of the step inside the radius, the identity first;
-/// all in radians. Throws UsageError for more than kMostRotations.
+/// all in radians. Throws UsageError for more than kMaximumRotations.
 std::vector<Quaternion> ball_of_rotations(double radius, double step);
-constexpr size_t kMostRotations = 40000;
+constexpr size_t kMaximumRotations = 40000;
 
 /// A super-Fibonacci spiral (Alexa, CVPR 2022) of `count` rotations.
 std::vector<Quaternion> uniform_rotations(size_t count);
@@ -48,7 +48,7 @@ Covering measure_covering(std::span<const Quaternion> set, double radius, size_t
 /// Logarithms of factors along the three axes: a grid of the step from low to high (low and high
 /// lie on it, or beyond it by less than a step), the middle of it at the middle between them.
 std::vector<Vec3d> scale_grid(const Vec3d& low, const Vec3d& high, double step);
-constexpr size_t kMostScales = 512;
+constexpr size_t kMaximumScales = 512;
 
 /// Of logarithms of factors, in their order, each that differs from all that were taken before by
 /// more than `step` along an axis.

@@ -26,7 +26,7 @@ constexpr int kSearchSteps = 6;     ///< the same for each of its starts
 constexpr size_t kSearchVertices = 250;
 constexpr double kSearchTurn = 0.436;  ///< radians between starts: 25 degrees
 /// Cosine of half of 60 degrees. A fit that turns by more has slipped to another end of the shape.
-constexpr double kLeastCosine = 0.866;
+constexpr double kMinimumCosine = 0.866;
 constexpr int32_t kLongest = 64;  ///< voxels along the longest edge of a distance map, about
 
 /// x = centre_mm + scale R m takes the frame of the mean shape to the world.
@@ -176,12 +176,12 @@ Similarity fit_to(const Shape& mean, const Shape& shape) {
     start.centre_mm = shape.centroid_mm - rotate(start.rotation, mean.centroid_mm) * start.scale;
     if (i == 0) best = start;
     const Fit found = descend(start, shape, mean.distance_mm, kSearchVertices, kSearchSteps);
-    if (found.cost() >= least || found.at.rotation.w < kLeastCosine) continue;
+    if (found.cost() >= least || found.at.rotation.w < kMinimumCosine) continue;
     best = found.at;
     least = found.cost();
   }
   const Similarity last = descend(best, shape, mean.distance_mm, kVertices, kSteps).at;
-  return last.rotation.w < kLeastCosine ? best : last;
+  return last.rotation.w < kMinimumCosine ? best : last;
 }
 
 /// The mean signed distance of the cases, on a grid that holds them as they are fitted.
@@ -256,7 +256,7 @@ CasePose pose_of(const Shape& shape, const Similarity& at, const Shape& mean) {
 /// `most_mm`: a turn that moves the surface by more is none. The axes of a shape need not be those
 /// of its symmetries exactly, so that each turned surface is fitted.
 std::vector<Symmetry> symmetries_of(const Shape& mean, double most_mm) {
-  constexpr double kLeastCosineOfHalf = 0.966;  // of 30 degrees: further on it is another turn
+  constexpr double kMinimumCosineOfHalf = 0.966;  // of 30 degrees: further on it is another turn
   const auto depth_mm = mapped<float>(mean.distance_mm, [](float mm) { return -mm; });
   const std::vector<Vec3d> surface = mesh::marching_cubes(depth_mm, 0, Context{}).vertices_mm;
   const Vec3d middle = box_of(surface, Quaternion{}).centre_mm;
@@ -273,7 +273,7 @@ std::vector<Symmetry> symmetries_of(const Shape& mean, double most_mm) {
     for (const Vec3d& p : surface) turned.surface_mm.push_back(middle + turn * (p - middle));
     const Similarity at = descend({}, turned, mean.distance_mm, kVertices, kSteps).at;
     const double moved_mm = pose_of(turned, at, mean).residual_mm;
-    if (at.rotation.w >= kLeastCosineOfHalf && moved_mm <= most_mm) {
+    if (at.rotation.w >= kMinimumCosineOfHalf && moved_mm <= most_mm) {
       found.push_back({canonical(quaternion_of(turn)), moved_mm});
     }
   }

@@ -17,8 +17,8 @@
 namespace larch::regularise {
 namespace {
 
-constexpr double kUnit = 1 << 20;           // integer cost of one dV
-constexpr int32_t kMostCapacity = 1 << 26;  // 26 edges and a voxel's own term fit into 32 bits
+constexpr double kUnit = 1 << 20;              // integer cost of one dV
+constexpr int32_t kMaximumCapacity = 1 << 26;  // 26 edges and a voxel's own term fit into 32 bits
 
 /// exp(-x) for x >= 0 from + - * / alone, so that it is the same on every machine.
 double exp_of_minus(double x) {
@@ -41,7 +41,7 @@ void check_lambda(const GraphCutConfig& config, const Grid& grid,
                   const std::vector<EdgeWeight>& edges) {
   double dearest_mm2 = 0;
   for (const EdgeWeight& edge : edges) dearest_mm2 = std::max(dearest_mm2, edge.area_mm2);
-  const double most = kMostCapacity / kUnit * grid.voxel_volume_mm3() / dearest_mm2;
+  const double most = kMaximumCapacity / kUnit * grid.voxel_volume_mm3() / dearest_mm2;
   if (config.lambda_mm <= most) return;
   char text[192];
   std::snprintf(text, sizeof text,

@@ -21,7 +21,7 @@ constexpr auto enum_names(EdgeCost*) {
 
 /// Fits all voxels whose edges are 1 mm or longer, and is more than anybody needs: balls of up to
 /// 3 lambda_mm in radius vanish. Of smaller voxels check_lambda knows.
-constexpr double kMostLambdaMm = 32;
+constexpr double kMaximumLambdaMm = 32;
 
 struct GraphCutConfig {
   double lambda_mm = 0.5;
@@ -35,7 +35,7 @@ struct GraphCutConfig {
   template <class F>
   void fields(F&& f) {
     f(Field{"lambda_mm", lambda_mm, "weight of the surface's area; 0 = threshold at 0.5", 0,
-            kMostLambdaMm},
+            kMaximumLambdaMm},
       Field{"weights", weights,
             "area, or contrast: area that is cheaper where the image has an edge"},
       Field{

@@ -24,7 +24,7 @@ using mesh::TemplateLevel;
 constexpr int kBlendSteps = 120;  ///< of the template, from the ellipsoid to the mean shape
 constexpr int kSteps[mesh::kTemplateLevels] = {60, 20, 20};
 constexpr double kFairing[mesh::kTemplateLevels] = {1, 0.5, 0.25};
-constexpr double kMostDistance = 0.5;  ///< voxels, of an accepted case
+constexpr double kMaximumDistance = 0.5;  ///< voxels, of an accepted case
 
 /// A smoothed signed distance, and the size of its voxels.
 struct Field {
@@ -213,7 +213,7 @@ void judge(const Volume<float>& distance_mm, const Field& field, CorrespondedCas
   out.flipped_strictly = count_strictly_flipped(field, out.vertices_mm);
   out.rejection.clear();
   char text[64];
-  if (!(out.distance_voxels < kMostDistance)) {
+  if (!(out.distance_voxels < kMaximumDistance)) {
     std::snprintf(text, sizeof text, "%.2f voxels off the surface", out.distance_voxels);
     out.rejection = text;
   } else if (out.flipped > 0) {

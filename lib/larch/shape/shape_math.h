@@ -7,7 +7,7 @@
 
 namespace larch::shape {
 
-constexpr int kMostModes = 30;
+constexpr int kMaximumModes = 30;
 
 /// x = centre + scale R y.
 struct Similarity {
@@ -24,7 +24,7 @@ LARCH_HD Vec3d placed(const Similarity& at, const Mat3& turn, const Vec3d& y) {
 struct ShapeFit {
   double sums[16]{};
   Similarity found;
-  double coefficients[kMostModes]{};
+  double coefficients[kMaximumModes]{};
 };
 
 /// fit_similarity from the centroids of y and x and ten sums about them: of y_a x_b by rows, and of

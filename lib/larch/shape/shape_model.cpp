@@ -17,7 +17,7 @@ namespace {
 using Points = std::vector<Vec3d>;
 
 constexpr int kRounds = 5;  ///< of mean and alignment; more change nothing
-constexpr size_t kMostLeftOut = 60;
+constexpr size_t kMaximumLeftOut = 60;
 constexpr uint64_t kDrawn = 100, kStream = 0x73686170;  ///< shapes for the specificity
 
 double size_of(const Points& points, const Vec3d& centre) {
@@ -111,7 +111,7 @@ double left_out_square(const std::vector<double>& gram, size_t n, size_t out, si
       if (i != out && j != out) rest.push_back(gram[i * n + j]);
   const Eigen eigen = symmetric_eigen(rest, n - 1);
   double square = gram[out * n + out];
-  for (size_t k = 0; k < std::min<size_t>(kMostModes, n - 2); ++k) {
+  for (size_t k = 0; k < std::min<size_t>(kMaximumModes, n - 2); ++k) {
     if (eigen.values[k] <= 1e-9 * eigen.values[0]) break;
     double along = 0;
     for (size_t i = 0, row = 0; i < n; ++i) {
@@ -136,7 +136,7 @@ void measure_quality(const std::vector<Points>& aligned, const std::vector<doubl
   double kept = 0;
   for (size_t k = 0; k < model.modes.size(); ++k) kept += eigen.values[k];
   quality.share = all > 0 ? kept / all : 1;
-  const size_t left_out = std::min(n, kMostLeftOut);
+  const size_t left_out = std::min(n, kMaximumLeftOut);
   std::vector<double> apart(left_out), specific(kDrawn);
   parallel_for(context.threads, static_cast<int64_t>(left_out), 1, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
@@ -166,7 +166,7 @@ void add_modes(const std::vector<Points>& aligned, const Context& context, Shape
     for (size_t v = 0; v < one.size(); ++v) one[v] -= centre[v];
   const std::vector<double> gram = gram_of(residuals, context);
   const Eigen eigen = symmetric_eigen(gram, n);
-  for (size_t k = 0; k < std::min<size_t>(kMostModes, n - 1); ++k) {
+  for (size_t k = 0; k < std::min<size_t>(kMaximumModes, n - 1); ++k) {
     if (eigen.values[k] <= 1e-9 * eigen.values[0]) break;
     Points mode(centre.size());
     for (size_t i = 0; i < n; ++i)
@@ -196,7 +196,7 @@ ShapeModel make_shape_model(std::span<const std::vector<Vec3d>> cases_mm,
     for (Vec3d& p : points) p -= box.centre_mm;
   for (Vec3d& p : model.mean_mm) p -= box.centre_mm;
   model.quality.cases = static_cast<int>(cases.size());
-  if (cases.size() >= kLeastCases) add_modes(cases, context, model);
+  if (cases.size() >= kMinimumCases) add_modes(cases, context, model);
   return model;
 }
 
@@ -232,14 +232,14 @@ std::vector<Vec3d> duals_of(const ShapeModel& model, int modes, int level) {
 
 void check_shape(const ShapeModel& model) {
   const auto is_near = [](const Points& points) {
-    return points.size() == static_cast<size_t>(mesh::kMostTemplateVertices) &&
+    return points.size() == static_cast<size_t>(mesh::kMaximumTemplateVertices) &&
            std::all_of(points.begin(), points.end(), [](const Vec3d& p) {
              return std::abs(p.x) <= kFarthestMm && std::abs(p.y) <= kFarthestMm &&
                     std::abs(p.z) <= kFarthestMm;
            });
   };
   check_pose({{}, {}, model.edges_mm}, "the mean shape");
-  bool is_good = is_near(model.mean_mm) && model.modes.size() <= kMostModes &&
+  bool is_good = is_near(model.mean_mm) && model.modes.size() <= kMaximumModes &&
                  model.modes.size() == model.variances_mm2.size();
   for (const Points& mode : model.modes) is_good = is_good && is_near(mode);
   for (const double variance : model.variances_mm2) {

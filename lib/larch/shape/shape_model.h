@@ -13,7 +13,7 @@
 namespace larch::shape {
 
 /// Fewer cases make a mean without modes.
-constexpr size_t kLeastCases = 10;
+constexpr size_t kMinimumCases = 10;
 
 /// How good a shape model is (Davies, Twining, Taylor, Statistical Models of Shape, 2008).
 struct ShapeQuality {
@@ -38,7 +38,7 @@ struct ShapeModel {
 
 /// Generalised Procrustes analysis (rotation, translation, isotropic scale; the mean has the mean
 /// size of the cases, and the mean orientation of `poses`, in whose frames they start) and the
-/// principal components of what is left, at most kMostModes; none of fewer than kLeastCases.
+/// principal components of what is left, at most kMaximumModes; none of fewer than kMinimumCases.
 /// `cases_mm`: the vertices of each, world. There is at least one.
 ShapeModel make_shape_model(std::span<const std::vector<Vec3d>> cases_mm,
                             std::span<const Pose> poses, const Context& context);

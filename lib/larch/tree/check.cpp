@@ -24,7 +24,7 @@ void check_node(const Ensemble& trees, size_t index, size_t end) {
   const auto count = static_cast<int32_t>(end);
   const std::string where = "node " + std::to_string(index) + " ";
   if ((node.left < 0) != (node.right < 0)) refuse(where + "has one child");
-  if (node.depth < 0 || node.depth > kMaxDepth) refuse(where + "has depth beyond 32");
+  if (node.depth < 0 || node.depth > kMaximumDepth) refuse(where + "has depth beyond 32");
   for (const int32_t child : {node.left, node.right}) {
     if (child < 0) continue;
     if (child <= static_cast<int32_t>(index) || child >= count) {
@@ -40,8 +40,9 @@ void check_node(const Ensemble& trees, size_t index, size_t end) {
     refuse(where + "has weak classifiers out of range");
   }
   if (!node.is_leaf() && node.n_weak == 0) refuse(where + "has children and no classifier");
-  if (node.n_weak > learning::kMostWeaks) {
-    refuse(where + "has more than " + std::to_string(learning::kMostWeaks) + " weak classifiers");
+  if (node.n_weak > learning::kMaximumWeaks) {
+    refuse(where + "has more than " + std::to_string(learning::kMaximumWeaks) +
+           " weak classifiers");
   }
   int64_t alpha_sum = 0;
   for (uint32_t t = 0; t < node.n_weak; ++t)
@@ -77,7 +78,7 @@ void check_history(const Ensemble& trees) {
     }
     const bool shares = std::all_of(entry.errors.begin(), entry.errors.end(),
                                     [](double error) { return error >= 0 && error <= 1; });
-    if (!shares || entry.errors.size() > size_t{learning::kMostWeaks}) {
+    if (!shares || entry.errors.size() > size_t{learning::kMaximumWeaks}) {
       refuse("the history of node " + std::to_string(entry.node) + " is not one of errors");
     }
   }
@@ -87,7 +88,8 @@ void check_roots(const Ensemble& trees) {
   if (trees.nodes.empty()) refuse("it has no node");
   if (trees.nodes.size() > INT32_MAX) refuse("it has more than 2^31 nodes");
   if (trees.roots.empty() || trees.roots[0] != 0) refuse("its first node is not a root");
-  if (trees.trees() > kMaxTrees) refuse("it has more than " + std::to_string(kMaxTrees) + " trees");
+  if (trees.trees() > kMaximumTrees)
+    refuse("it has more than " + std::to_string(kMaximumTrees) + " trees");
   for (size_t tree = 0; tree < trees.trees(); ++tree) {
     const size_t root = trees.roots[tree];
     if (root >= trees.nodes.size() || (tree > 0 && root <= trees.roots[tree - 1])) {
@@ -119,7 +121,7 @@ void check_ensemble(const Ensemble& trees, size_t features) {
     if (weak.codes.multiplier != learning::make_code_map(weak.codes.lo, weak.codes.hi).multiplier) {
       refuse("a weak classifier's code map does not fit its range");
     }
-    if (weak.alpha_q20 < 0 || weak.alpha_q20 > kMaxAlphaQ20) {
+    if (weak.alpha_q20 < 0 || weak.alpha_q20 > kMaximumAlphaQ20) {
       refuse("a weak classifier's alpha is out of range");
     }
   }

@@ -11,7 +11,7 @@ const char* to_string(NodeReason reason) {
   switch (reason) {
     case NodeReason::kGrown:
       return "grown";
-    case NodeReason::kMaxDepth:
+    case NodeReason::kMaximumDepth:
       return "maximum depth";
     case NodeReason::kPure:
       return "one class";

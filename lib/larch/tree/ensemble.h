@@ -18,7 +18,7 @@ using learning::WeakClassifier;
 /// Why a node has no children, or why its growth ended.
 enum class NodeReason : uint16_t {
   kGrown = 0,
-  kMaxDepth,
+  kMaximumDepth,
   kPure,
   kFewSamples,
   kFewOfOneClass,

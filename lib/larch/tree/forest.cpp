@@ -96,10 +96,10 @@ int Forest::depth() const {
 void check_forest(const Forest& forest, size_t features) {
   if (forest.classes < 1 || forest.classes > 65535) refuse_model("it has no class");
   if (forest.nodes.empty() || forest.nodes.size() > INT32_MAX) refuse_model("it has no node");
-  if (forest.trees() > kMaxTreesOfForest) refuse_model("it has too many trees");
+  if (forest.trees() > kMaximumTreesOfForest) refuse_model("it has too many trees");
   check_nodes(forest, features);
-  if (forest.depth() > kMaxForestDepth) {
-    refuse_model("a tree is deeper than " + std::to_string(kMaxForestDepth));
+  if (forest.depth() > kMaximumForestDepth) {
+    refuse_model("a tree is deeper than " + std::to_string(kMaximumForestDepth));
   }
   const auto is_zero = [](uint32_t n) { return n == 0; };
   if (forest.class_weight.size() != forest.classes ||

@@ -30,8 +30,8 @@ constexpr auto enum_names(ClassWeights*) {
       {{ClassWeights::kNone, "none"}, {ClassWeights::kBalanced, "balanced"}});
 }
 
-constexpr int kMaxForestDepth = 24;
-constexpr int kMaxTreesOfForest = 1024;
+constexpr int kMaximumForestDepth = 24;
+constexpr int kMaximumTreesOfForest = 1024;
 
 /// The growth of a decision forest.
 struct ForestConfig {
@@ -49,8 +49,8 @@ struct ForestConfig {
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"trees", trees, "trees of the forest", 1, kMaxTreesOfForest},
-      Field{"depth", depth, "depth of the trees; the root has depth 0", 0, kMaxForestDepth},
+    f(Field{"trees", trees, "trees of the forest", 1, kMaximumTreesOfForest},
+      Field{"depth", depth, "depth of the trees; the root has depth 0", 0, kMaximumForestDepth},
       Field{"round_features", round_features,
             "features that are drawn for each round, which adds a level to a tree", 1, 100000},
       Field{"bins", bins, "bins of a feature's values, between which a threshold may lie", 2, 64},

@@ -115,8 +115,8 @@ struct ProbabilityLeaf {
 /// `leaf(node, shares)` takes what ends at the children of a node.
 template <class NodeTest, class Leaf>
 LARCH_HD void traverse(const FlatNode* nodes, const NodeTest& test, Leaf& leaf) {
-  int32_t waiting[kMaxDepth + 2];
-  uint32_t weights[kMaxDepth + 2];
+  int32_t waiting[kMaximumDepth + 2];
+  uint32_t weights[kMaximumDepth + 2];
   int height = 0;
   int32_t index = 0;
   uint32_t weight = kOneQ30;

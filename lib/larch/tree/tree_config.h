@@ -39,7 +39,7 @@ constexpr auto enum_names(PriorKind*) {
 }
 
 /// Most trees of an ensemble.
-constexpr int kMaxTrees = 1024;
+constexpr int kMaximumTrees = 1024;
 
 /// The growth of a tree and its strong classifiers.
 struct TreeConfig {
@@ -69,7 +69,7 @@ struct TreeConfig {
     f(Field{"depth", depth, "depth of the tree; the root has depth 0", 0, 32},
       Field{"rounds", rounds,
             "weak classifiers of a node, by depth; the last value holds for deeper nodes", 1,
-            learning::kMostWeaks}
+            learning::kMaximumWeaks}
           .not_empty(),
       Field{"weak", weak, "hist64 (64 votes over the values of a feature) or threshold"},
       Field{"routing", routing, "soft (split the mass of uncertain samples) or copy"},

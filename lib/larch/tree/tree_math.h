@@ -11,10 +11,10 @@
 namespace larch::tree {
 
 using learning::kAlphaBits;
-using learning::kMaxAlphaQ20;
+using learning::kMaximumAlphaQ20;
 constexpr uint32_t kOneQ30 = 1u << 30;  ///< probability 1, and a voxel's weight at the root
 constexpr int kLogisticSteps = 4096;    ///< the table has one entry more
-constexpr int kMaxDepth = 32;
+constexpr int kMaximumDepth = 32;
 
 /// sigma(2H) as Q30 by linear interpolation in the table of the model: 4097 values of p * 2^30 for
 /// z = 2H from -16 to 16; saturated beyond. Integers only.

@@ -32,7 +32,7 @@ using LabelImage = itk::Image<unsigned char, 3>;
 using Filter = itk::ThresholdSegmentationLevelSetImageFilter<FloatImage, FloatImage>;
 using Clock = std::chrono::steady_clock;
 
-constexpr unsigned kCheckEvery = 100, kMostIterations = 10000;
+constexpr unsigned kCheckEvery = 100, kMaximumIterations = 10000;
 constexpr unsigned char kNotCompared = 255;
 
 template <class Image>
@@ -146,7 +146,7 @@ int run(const std::vector<std::string>& words) {
   filter->SetIsoSurfaceValue(0);
   filter->SetUseImageSpacing(false);  // curvature in 1 / voxel, as that of levelset-segment
   filter->SetMaximumRMSError(0);
-  filter->SetNumberOfIterations(kMostIterations);
+  filter->SetNumberOfIterations(kMaximumIterations);
   const auto checks = Checks::New();
   checks->truth = truth;
   checks->until_rest = words.at(5) == "rest";

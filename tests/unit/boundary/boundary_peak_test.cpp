@@ -64,7 +64,7 @@ TEST_CASE("the median is that of all places before they are averaged") {
 
 TEST_CASE("weights are 0.01 to 1") {
   const Peak flat = find_peak(filled(0.7F).data(), 4);
-  CHECK(flat.weight == kLeastWeight);
+  CHECK(flat.weight == kMinimumWeight);
   CHECK(flat.probability == Approx(0.7));
   Row sure = filled(0.0F);
   for (size_t j = 8; j < 12; ++j) sure[j] = 1;
@@ -99,7 +99,7 @@ TEST_CASE("without a boundary a vertex stays, and its weight is the least") {
   row[9] = row[10] = row[11] = 0.099F;
   const Peak none = find_peak(row.data(), 4);
   CHECK(none.voxels == 0);
-  CHECK(none.weight == kLeastWeight);
+  CHECK(none.weight == kMinimumWeight);
   CHECK(none.probability == Approx(0.099));
   row[9] = row[10] = row[11] = 0.101F;
   const Peak some = find_peak(row.data(), 4);

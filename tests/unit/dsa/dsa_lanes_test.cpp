@@ -19,7 +19,7 @@ TEST_CASE("every set of loops gives the same integers") {
     for (uint64_t i = 0; i < kCount; ++i) {
       const uint64_t kind = hash_below(1, 40 + r, i, 8);
       rows[r].push_back(kind == 0   ? kNoSample
-                        : kind == 1 ? kMostSample
+                        : kind == 1 ? kMaximumSample
                         : kind == 2 ? 0
                                     : static_cast<uint16_t>(hash_below(1, 50 + r, i, 65535)));
     }
@@ -34,7 +34,7 @@ TEST_CASE("every set of loops gives the same integers") {
       lanes.tap_row(taps, rows[0].data(), rows[1].data(), rows[2].data(), kCount, got.data());
       REQUIRE(got == expected);
     }
-    for (int32_t shift = 0; shift <= kMostShift; ++shift) {
+    for (int32_t shift = 0; shift <= kMaximumShift; ++shift) {
       for (const int32_t mu : {0, 17, -4000, 15000, -31000, 31999, 40000, -65000}) {
         const cpu::BinRule rule{rounded_to_bins(mu, shift), shift};
         cpu::kPortableMatchLanes.bin_row(rule, rows[0].data(), rows[1].data(), kCount,
@@ -88,7 +88,7 @@ TEST_CASE("every set of loops samples the same at any place") {
   for (uint64_t i = 0; i < kSide * kSide; ++i) {
     const uint64_t kind = hash_below(3, 1, i, 12);
     image.push_back(kind == 0   ? kNoSample
-                    : kind == 1 ? kMostSample
+                    : kind == 1 ? kMaximumSample
                                 : static_cast<uint16_t>(hash_below(3, 2, i, 65535)));
   }
   std::vector<int32_t> x, y;

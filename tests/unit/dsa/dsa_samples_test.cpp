@@ -47,7 +47,7 @@ TEST_CASE("samples of linear values are quarters, fewer where they do not fit") 
   CHECK(make_sample_table(stored_of(15, Domain::kAuto), config).fraction_bits == 1);
   const SampleTable sixteen = make_sample_table(stored_of(16, Domain::kAuto), config);
   CHECK(sixteen.fraction_bits == 0);
-  CHECK(at(sixteen, 65535) == kMostSample);
+  CHECK(at(sixteen, 65535) == kMaximumSample);
   CHECK(at(sixteen, 40000) == 40000);
   CHECK_THROWS_AS(make_sample_table(stored_of(17, Domain::kAuto), config), UsageError);
   CHECK_THROWS_AS(make_sample_table(stored_of(0, Domain::kAuto), config), UsageError);

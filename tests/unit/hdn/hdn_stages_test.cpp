@@ -25,7 +25,7 @@ TEST_CASE("keys order by segment, then by descending score, then by number") {
   const std::vector<uint64_t> keys{sort_key(0, kInfinity, 0),
                                    sort_key(0, 1, 0),
                                    sort_key(0, 1, 1),
-                                   sort_key(0, 1, kMostSlots - 1),
+                                   sort_key(0, 1, kMaximumSlots - 1),
                                    sort_key(0, 0.5F, 7),
                                    sort_key(0, 1e-40F, 7),
                                    sort_key(0, 0.0F, 7),
@@ -37,7 +37,7 @@ TEST_CASE("keys order by segment, then by descending score, then by number") {
                                    sort_key(0, -kNan, 1),
                                    empty_key(0),
                                    sort_key(1, kInfinity, 0),
-                                   sort_key(1, kNan, kMostSlots - 1),
+                                   sort_key(1, kNan, kMaximumSlots - 1),
                                    empty_key(1),
                                    sort_key(254, 1, 0),
                                    sort_key(255, -kInfinity, 500),
@@ -46,7 +46,7 @@ TEST_CASE("keys order by segment, then by descending score, then by number") {
   for (const uint64_t key : {keys[11], keys[10], keys[15], keys[18]})
     CHECK_FALSE(is_empty_key(key));
   CHECK(is_empty_key(empty_key(17)));
-  for (const uint64_t number : {uint64_t{0}, uint64_t{12345}, kMostSlots - 1}) {
+  for (const uint64_t number : {uint64_t{0}, uint64_t{12345}, kMaximumSlots - 1}) {
     CHECK(number_of_key(sort_key(3, 0.25F, number)) == number);
   }
 }

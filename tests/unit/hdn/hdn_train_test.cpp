@@ -212,7 +212,7 @@ TEST_CASE("parents come first, and structures that make no network are refused")
   refused("needs a name");
   structures({});
   refused("no structure");
-  structures(std::vector<std::pair<std::string, std::string>>(kMostStructures + 1, {"a", ""}));
+  structures(std::vector<std::pair<std::string, std::string>>(kMaximumStructures + 1, {"a", ""}));
   refused("more than 32");
 }
 

@@ -483,7 +483,7 @@ TEST_CASE("Votes and scores through the matrix are those of the definition") {
 }
 
 TEST_CASE("Code maps are taken from at most 4096 samples") {
-  const Table table(kMostRanged + 1, 1);
+  const Table table(kMaximumRanged + 1, 1);
   CHECK_THROWS_AS(table.source().range(table.index, cpu_context()), UsageError);
   CHECK_THROWS_AS(table.source().range({}, cpu_context()), UsageError);
   CHECK(table.source().name(0) == "column 0");

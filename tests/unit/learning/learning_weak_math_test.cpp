@@ -21,8 +21,8 @@ TEST_CASE("Weights become integers that keep their sign and never vanish") {
 TEST_CASE("alpha stays within what a model may hold, however small the error") {
   CHECK(alpha_q20(0.5) == 0);
   CHECK(alpha_q20(0.1) == std::llround(0.5 * std::log(9.0) * (1 << kAlphaBits)));
-  CHECK(alpha_q20(1e-6) < kMaxAlphaQ20);
-  CHECK(alpha_q20(0.5 / 4.3e6) < kMaxAlphaQ20);
-  CHECK(alpha_q20(0.5 / 4.5e6) == kMaxAlphaQ20);
-  CHECK(alpha_q20(1e-300) == kMaxAlphaQ20);
+  CHECK(alpha_q20(1e-6) < kMaximumAlphaQ20);
+  CHECK(alpha_q20(0.5 / 4.3e6) < kMaximumAlphaQ20);
+  CHECK(alpha_q20(0.5 / 4.5e6) == kMaximumAlphaQ20);
+  CHECK(alpha_q20(1e-300) == kMaximumAlphaQ20);
 }

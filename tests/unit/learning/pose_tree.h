@@ -35,7 +35,7 @@ inline tree::Ensemble grow_pose_tree(const learning::FeatureSource& source,
   config.min_class_samples = 5;
   const tree::ValidationConfig validation;
   const tree::Samples none;
-  std::vector<uint32_t> all(std::min<size_t>(samples.size(), learning::kMostRanged));
+  std::vector<uint32_t> all(std::min<size_t>(samples.size(), learning::kMaximumRanged));
   std::iota(all.begin(), all.end(), 0u);
   const auto maps = source.range(all, context);
   tree::GrowTask task{config, validation, {source, samples}, {source, none}, maps};

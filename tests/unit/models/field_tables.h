@@ -77,9 +77,9 @@ class FieldTables {
     if (!path_.empty()) path_ += "/";
     visit(*this, element);
     path_ = outer;
-    const bool of_any_length = Of::kMost == SIZE_MAX;
+    const bool of_any_length = Of::kMaximum == SIZE_MAX;
     type_ = (Of::kFixed ? "" : std::string("list of ") + (of_any_length ? "" : "at most ")) +
-            (of_any_length ? "" : std::to_string(Of::kMost) + " ") + type_;
+            (of_any_length ? "" : std::to_string(Of::kMaximum) + " ") + type_;
   }
   template <class T>
   void record(T& value) {

@@ -128,7 +128,7 @@ TEST_CASE("Ensembles with roots out of place are refused") {
   leaf.nodes.resize(1);
   leaf.nodes[0].left = leaf.nodes[0].right = -1;
   leaf.nodes[0].n_weak = 0;
-  for (int t = 0; t < pbt::kMaxTrees; ++t) pbt::append_tree(many, leaf);
+  for (int t = 0; t < pbt::kMaximumTrees; ++t) pbt::append_tree(many, leaf);
   CHECK_NOTHROW(pbt::check_model(many));
   pbt::append_tree(many, leaf);
   CHECK_THROWS_WITH(pbt::check_model(many), Catch::Contains("more than 1024 trees"));

@@ -106,7 +106,7 @@ inline pbt::Model random_model(uint64_t seed, const RandomTree& spec = {}) {
     node.mass_negative = hash64(seed, 2, n) >> 24;
     const bool leaf = node.depth >= spec.depth || (n > 0 && hash_unit(seed, 3, n) < spec.stop);
     if (leaf) {
-      node.reason = pbt::NodeReason::kMaxDepth;
+      node.reason = pbt::NodeReason::kMaximumDepth;
       continue;
     }
     node.first_weak = static_cast<uint32_t>(model.weaks.size());

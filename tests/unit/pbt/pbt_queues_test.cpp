@@ -59,7 +59,7 @@ struct Simulation {
 
 TEST_CASE("queue walk: items that go both ways stay within the bound, and each is led once") {
   for (const int depth : {1, 3, 8}) {
-    for (const int64_t most : {int64_t{1000}, int64_t{1} << 16, kMostQueueItems}) {
+    for (const int64_t most : {int64_t{1000}, int64_t{1} << 16, kMaximumQueueItems}) {
       const int64_t voxels = 100000 + depth;
       Simulation walk{depth, most};
       walk.run(voxels);
@@ -71,23 +71,23 @@ TEST_CASE("queue walk: items that go both ways stay within the bound, and each i
 }
 
 TEST_CASE("queue walk: the plan of a soft tree of depth 8 at 256^3 counts what it takes") {
-  Simulation walk{8, kMostQueueItems};
+  Simulation walk{8, kMaximumQueueItems};
   const int64_t voxels = 256 * 256 * 256;
   walk.run(voxels);
   CHECK(walk.visits == voxels * 255);
-  CHECK(walk.most_bytes <= queue_bytes(voxels, 8, 511, kMostQueueItems));
-  CHECK(queue_bytes(voxels, 8, 511, kMostQueueItems) < int64_t{2} << 30);
+  CHECK(walk.most_bytes <= queue_bytes(voxels, 8, 511, kMaximumQueueItems));
+  CHECK(queue_bytes(voxels, 8, 511, kMaximumQueueItems) < int64_t{2} << 30);
   // As a plan: less memory is kept to by shorter queues before the volume is cut.
   fixtures::RandomTree spec;
   const Model model = fixtures::random_model(3, spec);
   SlabProblem problem{{256, 256, 256}, 4, false, true, int64_t{1} << 40};
   const SlabPlan large = plan_slabs(model, problem);
-  CHECK(large.queue_items == kMostQueueItems);
-  CHECK(large.bytes > queue_bytes(voxels, model.depth(), 1, kMostQueueItems));
+  CHECK(large.queue_items == kMaximumQueueItems);
+  CHECK(large.bytes > queue_bytes(voxels, model.depth(), 1, kMaximumQueueItems));
   problem.memory_bytes = large.bytes - 1;
   const SlabPlan less = plan_slabs(model, problem);
   CHECK(less.count == 1);
-  CHECK(less.queue_items < kMostQueueItems);
+  CHECK(less.queue_items < kMaximumQueueItems);
   CHECK(less.bytes <= problem.memory_bytes);
 }
 

@@ -407,7 +407,7 @@ TEST_CASE("depth 0 is a constant, depth 32 ends where samples do") {
   config.tree.depth = 0;
   const Model constant = train_on(volumes, config);
   REQUIRE(constant.nodes.size() == 1);
-  CHECK(constant.nodes[0].reason == NodeReason::kMaxDepth);
+  CHECK(constant.nodes[0].reason == NodeReason::kMaximumDepth);
   CHECK(constant.features.empty());
   const Volume<float> p = posterior_of(constant, volumes[0]);
   CHECK(std::all_of(p.begin(), p.end(), [&](float value) { return value == p[0]; }));

@@ -312,7 +312,7 @@ TEST_CASE("every walk, type and thread count gives the same bytes") {
 TEST_CASE("a chain of depth 32") {
   Model model = known_answer_tree(0.2, false);
   model.nodes.resize(1);
-  for (int depth = 1; depth <= kMaxDepth; ++depth) {
+  for (int depth = 1; depth <= kMaximumDepth; ++depth) {
     Node& parent = model.nodes[depth == 1 ? 0 : model.nodes.size() - 1];
     parent.n_weak = 2;
     parent.first_weak = 0;
@@ -330,7 +330,7 @@ TEST_CASE("a chain of depth 32") {
     model.nodes.push_back(right);
   }
   check_model(model);
-  CHECK(model.depth() == kMaxDepth);
+  CHECK(model.depth() == kMaximumDepth);
   Volume<int16_t> v(grid_of({4, 1, 1}));
   for (int i = 0; i < 4; ++i) v[i] = static_cast<int16_t>(i);
   const image::IntegralSet set =

@@ -86,7 +86,7 @@ TEST_CASE("what lies outside is left out, however far") {
   fill_box(image, {-far, -far}, {far, far}, kRed);
   CHECK(count(image, kRed) == 64);
   CHECK_THROWS_AS(make_canvas(0, 5), UsageError);
-  CHECK_THROWS_AS(make_canvas(5, kMostPixels + 1), UsageError);
+  CHECK_THROWS_AS(make_canvas(5, kMaximumPixels + 1), UsageError);
 }
 
 TEST_CASE("every printable character is drawn, each in its own way") {

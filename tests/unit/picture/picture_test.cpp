@@ -236,7 +236,7 @@ TEST_CASE("pictures are stacked below their titles") {
   CHECK(pixel_at(all, 59, title) == red);
   CHECK(pixel_at(all, 60, title + 19) == kBlack);
   CHECK(pixel_at(all, 79, all.height - 1) == kWhite);
-  CHECK(most_stacked(20) * (20 + title) <= kMostPixels);
+  CHECK(most_stacked(20) * (20 + title) <= kMaximumPixels);
   const std::string titled[] = {"frame 1", "frame 2"};
   CHECK(stacked(pictures, titled).rgb != all.rgb);
 }
@@ -261,6 +261,6 @@ TEST_CASE("poses are shown in rows of slices through them, and boxes stay within
   CHECK(box_of(middle, {0, 0, 255}, 0, middle.width)[2] > 0);  // the name
   CHECK(middle.height > 200);
   const std::vector<PoseRow> many(32, rows[0]);
-  CHECK(pose_picture(image, "case", many).height <= kMostPixels);
+  CHECK(pose_picture(image, "case", many).height <= kMaximumPixels);
   CHECK_THROWS_AS(pose_picture({}, "case", rows), InputError);
 }

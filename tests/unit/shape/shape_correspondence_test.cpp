@@ -78,12 +78,12 @@ const Correspondence& found() {
 
 TEST_CASE("the template lies on the surfaces of ellipsoids, without a triangle turned over") {
   REQUIRE(found().cases.size() == 12);
-  REQUIRE(found().mean_mm.size() == static_cast<size_t>(mesh::kMostTemplateVertices));
+  REQUIRE(found().mean_mm.size() == static_cast<size_t>(mesh::kMaximumTemplateVertices));
   for (uint64_t i = 0; i < 12; ++i) {
     CAPTURE(i);
     const CorrespondedCase& c = found().cases[i];
     CHECK(c.rejection.empty());
-    REQUIRE(c.vertices_mm.size() == static_cast<size_t>(mesh::kMostTemplateVertices));
+    REQUIRE(c.vertices_mm.size() == static_cast<size_t>(mesh::kMaximumTemplateVertices));
     CHECK(c.distance_voxels < 0.5);
     CHECK(c.flipped == 0);
     CHECK(c.flipped_strictly == 0);

@@ -120,7 +120,7 @@ TEST_CASE("cases are shapes of the model that was made of them") {
   std::vector<double> mean(model.modes.size(), 0), squares(model.modes.size(), 0);
   for (const Points& points : all.vertices) {
     ShapeFit fit;
-    const Similarity at = fit_similarity(OneThread{}, mesh::kMostTemplateVertices, points.data(),
+    const Similarity at = fit_similarity(OneThread{}, mesh::kMaximumTemplateVertices, points.data(),
                                          model.mean_mm.data(), fit);
     const Mat3 turn = rotation_matrix(at.rotation);
     Points rest = points;
@@ -134,7 +134,7 @@ TEST_CASE("cases are shapes of the model that was made of them") {
       for (size_t v = 0; v < rest.size(); ++v) rest[v] -= b * model.modes[k][v];
     }
     // What is left is a common change of size alone.
-    CHECK(std::sqrt(inner(rest, rest) / mesh::kMostTemplateVertices) < 0.1);
+    CHECK(std::sqrt(inner(rest, rest) / mesh::kMaximumTemplateVertices) < 0.1);
   }
   for (size_t k = 0; k < 2; ++k) {
     CHECK(squares[k] - 12 * mean[k] * mean[k] / 11 == Approx(model.variances_mm2[k]).epsilon(0.01));
@@ -249,7 +249,7 @@ struct Projection {
             duals.data(),
             deviations.data(),
             modes,
-            mesh::kMostTemplateVertices,
+            mesh::kMaximumTemplateVertices,
             mesh::kTemplateVertices[level]};
   }
   Points shape(const Similarity& at, const std::vector<double>& b) const {
@@ -321,8 +321,8 @@ TEST_CASE("damaged shapes are refused") {
   refused([](ShapeModel& m) { m.modes[1][5].z = 1e308; });
   refused([](ShapeModel& m) { m.variances_mm2[0] = 1e308; });
   refused([](ShapeModel& m) {
-    m.modes.resize(kMostModes + 1, m.modes[0]);
-    m.variances_mm2.resize(kMostModes + 1, 1);
+    m.modes.resize(kMaximumModes + 1, m.modes[0]);
+    m.variances_mm2.resize(kMaximumModes + 1, 1);
   });
 }
 

@@ -39,7 +39,7 @@ inline GrownForest grow_trees(const std::shared_ptr<const learning::FeatureSourc
   std::vector<uint32_t> all(label.size());
   std::iota(all.begin(), all.end(), 0u);
   const auto maps = source->range(
-      std::span(all).first(std::min<size_t>(all.size(), learning::kMostRanged)), context);
+      std::span(all).first(std::min<size_t>(all.size(), learning::kMaximumRanged)), context);
   std::vector<uint64_t> counts(classes, 0);
   for (const uint16_t l : label) ++counts[l];
   const auto weights = tree::class_weights(config, counts);

@@ -95,7 +95,7 @@ std::optional<Json> parse_record(const std::string& text, const std::string& pat
 }
 
 std::optional<Json> read_record(const std::string& path) {
-  const auto text = read_untrusted(path, kMostRecordBytes);
+  const auto text = read_untrusted(path, kMaximumRecordBytes);
   return text ? parse_record(*text, path) : std::nullopt;
 }
 
@@ -219,7 +219,7 @@ void add_results(const Outputs& outputs, const std::string& report_name, Json& j
 }
 
 std::optional<std::string> report_status(const std::string& path, const std::string& app) {
-  const auto text = read_untrusted(path, kMostRecordBytes);
+  const auto text = read_untrusted(path, kMaximumRecordBytes);
   if (!text) return std::nullopt;
   try {
     const Json json = config::parse(*text, path);

@@ -46,7 +46,7 @@ using CaseCells = std::vector<std::pair<std::string, std::string>>;
 namespace detail {
 
 /// A record is read up to this size.
-constexpr size_t kMostRecordBytes = size_t{256} << 20;
+constexpr size_t kMaximumRecordBytes = size_t{256} << 20;
 
 /// "seg.nii.gz.json": the whole name is kept, since a run may write p.png and p.nii.gz.
 std::string record_name(const std::string& output);

@@ -157,7 +157,7 @@ EarlierCase look_at_case(const CaseFiles& files, const ResultsBasis& basis, Inpu
   for (const std::string& path : files.companions) see(path);
 
   const CommonFlags& flags = basis.line.common;
-  const auto text = read_untrusted(files.record, kMostRecordBytes);
+  const auto text = read_untrusted(files.record, kMaximumRecordBytes);
   const auto larch = text ? parse_record(*text, files.record) : std::nullopt;
   Look look(files, basis);
   std::string problem;

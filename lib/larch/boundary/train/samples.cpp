@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kErrorStream = 0x6572726f, kPositiveStream = 0x706f7362,
                    kNegativeStream = 0x6e656762, kWrongStream = 0x77726f6e,
                    kNoiseStream = 0x6e6f6973;
-constexpr double kLeastRange = 4, kMostRange = 12;
+constexpr double kMinimumRange = 4, kMaximumRange = 12;
 
 /// A mesh as a level begins with it.
 struct Begun {
@@ -193,7 +193,7 @@ Places draw_places(const std::vector<TrainingCase>& cases, const Meshes& meshes,
   for (const double mm : distances) places.before_mm += mm / static_cast<double>(distances.size());
   std::sort(distances.begin(), distances.end());
   const double wanted = distances[(distances.size() - 1) * 95 / 100] / view.scale.spacing_mm;
-  places.range_voxels = std::clamp(wanted, kLeastRange, kMostRange);
+  places.range_voxels = std::clamp(wanted, kMinimumRange, kMaximumRange);
   std::vector<Drawn> drawn(cases.size());
   for_cases([&](size_t c) {
     drawn[c] = draw_case(cases[c], begun[c], view, places.range_voxels, c, config, context.seed);

@@ -24,7 +24,7 @@ constexpr int kFitRadius = 2, kFitStride = 2;
 /// Groups of nodes in which none sees another: even and odd along each axis.
 constexpr int kNodeColours = 4;
 /// Blocks, and so pitches, are at most so many pixels.
-constexpr int64_t kMostPitch = 255;
+constexpr int64_t kMaximumPitch = 255;
 
 /// Pixels first to last along an axis.
 struct Followers {
@@ -277,7 +277,7 @@ void flexible_shift(const FlexibleJob& job, const Context& context) {
   std::vector<uint64_t> terms;
   if (job.metric == Metric::kEntropy) {
     const int64_t most =
-        std::min(static_cast<int64_t>(size.x) * size.y, 4 * kMostPitch * kMostPitch);
+        std::min(static_cast<int64_t>(size.x) * size.y, 4 * kMaximumPitch * kMaximumPitch);
     terms = entropy_terms(static_cast<uint32_t>(most));
   }
   const TapTable taps = gain_taps();

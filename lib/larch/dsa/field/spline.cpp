@@ -17,7 +17,7 @@ namespace {
 
 constexpr Dispatch<void(const SplineJob&, const Context&)> kSplineField{
     "dsa::spline_field", cpu::spline_field, LARCH_CUDA_FN(cuda::spline_field)};
-constexpr Dispatch<void(const JacobianJob&, const Context&)> kLeastJacobians{
+constexpr Dispatch<void(const JacobianJob&, const Context&)> kMinimumJacobians{
     "dsa::least_jacobians", cpu::least_jacobians, LARCH_CUDA_FN(cuda::least_jacobians)};
 
 /// Fraction bits of the filter that makes a spline go through its nodes.
@@ -180,7 +180,7 @@ std::vector<double> least_jacobians(const Vec3i& size, const Buffer<Vec3i>& vect
   job.vectors = vectors.data();
   Buffer<double> least(context.device, static_cast<size_t>(job.frames * job.columns()));
   job.least = least.data();
-  kLeastJacobians(context.device, job, context);
+  kMinimumJacobians(context.device, job, context);
   const std::vector<double> by_column = least.to_vector();
   std::vector<double> out;
   for (auto at = by_column.begin(); at != by_column.end(); at += job.columns()) {

@@ -20,11 +20,11 @@ constexpr Dispatch<void(const MatchJob&, const Context&)> kMatchBlocks{
 constexpr Dispatch<void(const BinShiftJob&, const Context&)> kBinShifts{
     "dsa::bin_shifts", cpu::bin_shifts, LARCH_CUDA_FN(cuda::bin_shifts)};
 
-constexpr int32_t kMostDifference = 65535;
+constexpr int32_t kMaximumDifference = 65535;
 
-/// Pixels by contrast - mask + kMostDifference.
+/// Pixels by contrast - mask + kMaximumDifference.
 std::vector<uint32_t> count_differences(const BinShiftJob& job, int64_t frame) {
-  std::vector<uint32_t> counts(2 * kMostDifference + 1, 0);
+  std::vector<uint32_t> counts(2 * kMaximumDifference + 1, 0);
   const Vec3i& size = job.size;
   const Vec3i centre = job.centre == nullptr ? Vec3i{} : job.centre[frame];
   const uint16_t* contrast = job.contrast + frame * static_cast<int64_t>(size.x) * size.y * size.z;
@@ -37,7 +37,7 @@ std::vector<uint32_t> count_differences(const BinShiftJob& job, int64_t frame) {
       const uint16_t* there = job.mask_at_zero + row_of(z + centre.z, y + centre.y) + centre.x;
       for (int32_t x = std::max(0, -centre.x); x < std::min(size.x, size.x - centre.x); ++x) {
         if (here[x] == kNoSample || there[x] == kNoSample) continue;
-        const int32_t place = int32_t{here[x]} - int32_t{there[x]} + kMostDifference;
+        const int32_t place = int32_t{here[x]} - int32_t{there[x]} + kMaximumDifference;
         ++counts[static_cast<size_t>(place)];
       }
     }
@@ -50,9 +50,9 @@ std::vector<uint32_t> count_differences(const BinShiftJob& job, int64_t frame) {
 void match_blocks(const MatchJob& job, const Context& context) {
   const int64_t pixels =
       static_cast<int64_t>(job.grid->block.x) * job.grid->block.y * job.grid->block.z;
-  if (pixels > kMostBlockPixels) {
+  if (pixels > kMaximumBlockPixels) {
     throw UsageError("blocks of " + std::to_string(pixels) + " pixels: at most " +
-                     std::to_string(kMostBlockPixels) + " are supported");
+                     std::to_string(kMaximumBlockPixels) + " are supported");
   }
   if (job.config->literal) return match_literally(job, context);
   kMatchBlocks(context.device, job, context);

@@ -16,7 +16,7 @@
 namespace larch::dsa {
 
 /// Pixels or voxels that a block has at most: scores of blocks count in 16 bits.
-constexpr int64_t kMostBlockPixels = 65535;
+constexpr int64_t kMaximumBlockPixels = 65535;
 
 /// Flags of a block.
 enum BlockFlag : uint32_t {

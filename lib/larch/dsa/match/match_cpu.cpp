@@ -244,7 +244,7 @@ class BlockSearch {
 template <class Samples>
 void search_blocks(const MatchJob& job, const Context& context) {
   std::vector<uint64_t> terms;
-  if (job.config->metric == Metric::kEntropy) terms = entropy_terms(kMostBlockPixels);
+  if (job.config->metric == Metric::kEntropy) terms = entropy_terms(kMaximumBlockPixels);
   const int32_t blocks = job.grid->blocks();
   parallel_for(context.threads, job.frames * blocks, 32, [&](int64_t begin, int64_t end) {
     BlockSearch<Samples> search(job, terms.empty() ? nullptr : terms.data());

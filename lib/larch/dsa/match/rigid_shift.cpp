@@ -16,7 +16,7 @@ constexpr int32_t kWholeRange = 2;    // around their best: half of kShrink
 constexpr int32_t kFitRadius = 2;     // of lattice points,
 constexpr int32_t kFitStride = 2;     // in tenths
 constexpr int64_t kPixels = 1 << 18;  // that are enough for a frame's histogram
-constexpr int32_t kLeastSide = 16;
+constexpr int32_t kMinimumSide = 16;
 
 /// Candidates around an origin per frame, in steps of `step` units.
 struct Round {
@@ -148,7 +148,8 @@ std::vector<Vec3i> rigid_shifts(const uint16_t* mask, const uint16_t* mask_at_ze
   const Vec3i& size = contrast.size;
   if (size.z > 1) throw UsageError("the rigid shift is one of pictures and was given a volume");
   const auto frames = static_cast<size_t>(contrast.count);
-  if (frames == 0 || size.x < kLeastSide || size.y < kLeastSide) return std::vector<Vec3i>(frames);
+  if (frames == 0 || size.x < kMinimumSide || size.y < kMinimumSide)
+    return std::vector<Vec3i>(frames);
   std::vector<Vec3i> units = coarse_shifts(mask, contrast, table, config, context);
   std::vector<Vec3i> pixels;
   pixels.reserve(frames);

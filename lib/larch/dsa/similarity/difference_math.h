@@ -43,14 +43,14 @@ LARCH_HD int32_t rounded_to_bins(int32_t median, int32_t shift) {
   return ((median + ((1 << shift) >> 1)) >> shift) << shift;
 }
 
-/// Bins are at most 2^kMostShift steps of a sample wide.
-constexpr int32_t kMostShift = 12;
+/// Bins are at most 2^kMaximumShift steps of a sample wide.
+constexpr int32_t kMaximumShift = 12;
 /// The bin width as a shift, from the median absolute deviation of a frame's differences: the
 /// largest power of two of at most a quarter of their standard deviation, 1.4826 MAD, and 2^least
 /// at least.
 LARCH_HD int32_t bin_shift_of(int64_t mad, int32_t least) {
   int32_t shift = least;
-  while (shift < kMostShift && (int64_t{40000} << (shift + 1)) <= 14826 * mad) ++shift;
+  while (shift < kMaximumShift && (int64_t{40000} << (shift + 1)) <= 14826 * mad) ++shift;
   return shift;
 }
 

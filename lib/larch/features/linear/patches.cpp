@@ -11,7 +11,7 @@ namespace larch::features::cpu {
 namespace {
 
 /// Rows of 32 bytes in a patch: a quarter of a megabyte.
-constexpr size_t kMaxRows = 8192;
+constexpr size_t kMaximumRows = 8192;
 
 /// Numbers rows in the order in which they are first seen; at most 2^16 - 1 of them.
 class RowNumbers {
@@ -100,7 +100,7 @@ std::vector<PatchPlan> plan_patches(const LinearColumns& all, std::span<const ui
         plan.taps.push_back({numbers.number(tap[t]), tap[t].weight, tap[t].channel});
       }
       ++f;
-    } while (f < list.size() && numbers.rows().size() + columns.feature(f).n_tap <= kMaxRows);
+    } while (f < list.size() && numbers.rows().size() + columns.feature(f).n_tap <= kMaximumRows);
     plan.rules.resize(f - plan.first_feature);
     finish(plan, numbers.rows(), columns);
     plans.push_back(std::move(plan));

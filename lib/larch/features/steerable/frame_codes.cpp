@@ -61,7 +61,7 @@ std::vector<learning::CodeMap> range_frames(const FramesOfImages& all,
     images.push_back(all.load(i));
     views.push_back(images.back().views);
     const std::vector<uint32_t> own = counted(all.first[i + 1] - all.first[i], all.first[i]);
-    for (const uint32_t k : learning::lowest_hashes(own, learning::kMostRanged / chosen.size(),
+    for (const uint32_t k : learning::lowest_hashes(own, learning::kMaximumRanged / chosen.size(),
                                                     context.threads, hash)) {
       frames.push_back(all.frames[k]);
       image_of.push_back(static_cast<uint32_t>(views.size() - 1));

@@ -163,8 +163,8 @@ LARCH_HD SteerableSample sample_texels(const image::Texel* texels, const Vec3i& 
 }
 
 LARCH_HD int32_t rounded(float value) {
-  constexpr float kMost = 1073741824.0F;
-  const float clamped = value > kMost ? kMost : value < -kMost ? -kMost : value;
+  constexpr float kMaximum = 1073741824.0F;
+  const float clamped = value > kMaximum ? kMaximum : value < -kMaximum ? -kMaximum : value;
   return static_cast<int32_t>(rintf(clamped));
 }
 
@@ -172,8 +172,8 @@ LARCH_HD int32_t rounded(float value) {
 /// divided by `unit`; logarithms and roots of what is not positive take 0.001 and 0.
 LARCH_HD int32_t seed_value(SteerableType type, const SteerableSample& s, const Vec3f& direction,
                             float unit) {
-  constexpr double kLeast = 1e-3, kScale = 65536;
-  const auto log_of_datum = [](double v) { return log_of(v > kLeast ? v : kLeast); };
+  constexpr double kMinimum = 1e-3, kScale = 65536;
+  const auto log_of_datum = [](double v) { return log_of(v > kMinimum ? v : kMinimum); };
   const double i = static_cast<double>(s.intensity) / unit, positive = i > 0 ? i : 0;
   const Vec3d g = s.gradient.cast<double>() / static_cast<double>(unit);
   const double f = dot(g, direction.cast<double>()), square = dot(g, g);

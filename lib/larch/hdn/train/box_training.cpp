@@ -64,7 +64,7 @@ void add_truth(const StageTask& task, size_t c, const Pose& truth, uint64_t seed
       const double low = std::floor(scale.voxel(truth.centre_mm[axis]));
       box.centre_mm[axis] = scale.mm(low + static_cast<double>(k >> axis & 1));
     }
-    add_box(task, c, kMostSlots + k, box, true, seed, boxes);
+    add_box(task, c, kMaximumSlots + k, box, true, seed, boxes);
   }
 }
 

@@ -72,7 +72,7 @@ std::vector<Candidate> search_case(const CaseSearch& search, const ResidentDetec
 std::vector<Cluster> cluster_candidates(const std::vector<Candidate>& candidates,
                                         const pose::ClusterRule& rule) {
   const auto count = static_cast<int32_t>(candidates.size());
-  std::vector<Cluster> clusters(pose::kMostClusters);
+  std::vector<Cluster> clusters(pose::kMaximumClusters);
   int32_t found = 0;
   const ClusterJob job{candidates.data(), &count, rule, clusters.data(), &found};
   cpu::make_clusters(Buffer<ClusterJob>(Device::cpu(), std::span<const ClusterJob>(&job, 1)), {});

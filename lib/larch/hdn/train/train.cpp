@@ -241,7 +241,7 @@ void Training::set_scales(const Step& step, const std::vector<CaseSearch>& searc
     stage.log_scales = pose::scale_grid(low - margin, high + margin, width);
   }
   for (double apart = width / 2;
-       stage.log_scales.empty() || stage.log_scales.size() > pose::kMostScales; apart *= 1.1) {
+       stage.log_scales.empty() || stage.log_scales.size() > pose::kMaximumScales; apart *= 1.1) {
     stage.log_scales = pose::cover_scales(factors, apart);
   }
 }
@@ -513,8 +513,8 @@ std::vector<size_t> check_config(const HdnConfig& config) {
         "them out");
   }
   if (config.structures.empty()) throw UsageError("hdn/structures: names no structure");
-  if (config.structures.size() > kMostStructures) {
-    throw UsageError("hdn/structures: more than " + std::to_string(kMostStructures));
+  if (config.structures.size() > kMaximumStructures) {
+    throw UsageError("hdn/structures: more than " + std::to_string(kMaximumStructures));
   }
   std::set<std::string> names;
   for (const StructureConfig& s : config.structures) {

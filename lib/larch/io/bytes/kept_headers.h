@@ -28,12 +28,12 @@ class KeptHeaders {
   void keep(const std::string& path, const std::optional<FileStamp>& stamp, const Header& header) {
     if (!stamp) return;
     const std::lock_guard lock(mutex_);
-    if (kept_.size() >= kMaxHeaders) kept_.clear();
+    if (kept_.size() >= kMaximumHeaders) kept_.clear();
     kept_.insert_or_assign(path, std::pair(*stamp, header));
   }
 
  private:
-  static constexpr size_t kMaxHeaders = 2048;  // a few MB
+  static constexpr size_t kMaximumHeaders = 2048;  // a few MB
 
   std::mutex mutex_;
   std::map<std::string, std::pair<FileStamp, Header>> kept_;

@@ -24,7 +24,7 @@
 namespace larch::io {
 namespace {
 
-constexpr size_t kMostAtOnce = size_t{1} << 30;  ///< zlib counts in 32 bits
+constexpr size_t kMaximumAtOnce = size_t{1} << 30;  ///< zlib counts in 32 bits
 
 /// The number by which zlib knows a kind of streams. A stream that is to be read as zlib's may be
 /// gzip's.
@@ -107,7 +107,7 @@ void ZReader::begin_stream() {
 }
 
 int64_t ZReader::most_bytes() const {
-  return compressed() ? state_->size * kMostDeflate : state_->size;
+  return compressed() ? state_->size * kMaximumDeflate : state_->size;
 }
 
 /// Reads ahead once all that was read is used. False at the end.
@@ -136,7 +136,7 @@ int64_t ZReader::read(void* to, int64_t bytes) {
   State& state = *state_;
   int64_t done = 0;
   while (done < bytes && !state.ended) {
-    const auto room = std::min(static_cast<size_t>(bytes - done), kMostAtOnce);
+    const auto room = std::min(static_cast<size_t>(bytes - done), kMaximumAtOnce);
     char* next = static_cast<char*>(to) + done;
     if (!fill()) {
       if (compressed()) damaged(path_, "unexpected end of file");
@@ -150,7 +150,7 @@ int64_t ZReader::read(void* to, int64_t bytes) {
       continue;
     }
     z_stream& stream = state.stream;
-    const size_t given = std::min(state.ahead.size(), kMostAtOnce);
+    const size_t given = std::min(state.ahead.size(), kMaximumAtOnce);
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(state.ahead.data()));
     stream.avail_in = static_cast<uInt>(given);
     stream.next_out = reinterpret_cast<Bytef*>(next);
@@ -226,7 +226,7 @@ std::string deflated(std::string_view bytes, Packing packing, std::string_view d
   bool is_full = true;
   while (is_full || !bytes.empty()) {
     if (stream.avail_in == 0) {
-      const std::string_view next = bytes.substr(0, kMostAtOnce);
+      const std::string_view next = bytes.substr(0, kMaximumAtOnce);
       stream.next_in = start_of(next);
       stream.avail_in = static_cast<uInt>(next.size());
       bytes.remove_prefix(next.size());

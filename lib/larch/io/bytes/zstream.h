@@ -92,6 +92,6 @@ class ZWriter {
 };
 
 /// Deflate turns at most this many bytes into one.
-constexpr int64_t kMostDeflate = 1032;
+constexpr int64_t kMaximumDeflate = 1032;
 
 }  // namespace larch::io

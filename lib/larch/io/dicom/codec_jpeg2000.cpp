@@ -65,7 +65,7 @@ class Jpeg2000Walker {
   int64_t u32(size_t at) const { return int64_t{u16(at)} << 16 | u16(at + 2); }
 
   bool count_tiles() {
-    constexpr size_t kLeastTile = 14;  // two markers and their segments
+    constexpr size_t kMinimumTile = 14;  // two markers and their segments
     size_t tiles = 1;
     for (Axis& axis : axes_) {
       const size_t at = &axis == axes_.data() ? 8 : 12;
@@ -78,7 +78,7 @@ class Jpeg2000Walker {
       tiles *= static_cast<size_t>(axis.tiles);
       if (axis.tiles > 65535 || tiles > 65535) return false;
     }
-    if (u16(4) != 38 + 3 * main_.size() || tiles > data_.size() / kLeastTile) return false;
+    if (u16(4) != 38 + 3 * main_.size() || tiles > data_.size() / kMinimumTile) return false;
     tiles_.resize(tiles);
     at_ = 4 + u16(4);
     return true;

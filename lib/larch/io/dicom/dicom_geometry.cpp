@@ -110,9 +110,9 @@ void check_distinct(const std::vector<DicomPlane>& planes, const Vec3d& normal,
 // of them can be rounded from: the middle of all such steps. Nothing for others, and for steps so
 // small that a missing slice could pass for rounding.
 std::optional<Vec3d> rounded_step(const std::vector<DicomPlane>& planes, const Vec3d& normal) {
-  constexpr double kRoundedMm = 0.1, kLeastStepMm = 0.5, kExact = 1e-6;
-  constexpr size_t kMost = 10000;  // each of which is compared with all others
-  if (planes.size() > kMost) return std::nullopt;
+  constexpr double kRoundedMm = 0.1, kMinimumStepMm = 0.5, kExact = 1e-6;
+  constexpr size_t kMaximum = 10000;  // each of which is compared with all others
+  if (planes.size() > kMaximum) return std::nullopt;
   Vec3d step{};
   for (int axis = 0; axis < 3; ++axis) {
     const bool is_rounded = std::ranges::all_of(planes, [&](const DicomPlane& plane) {
@@ -132,7 +132,7 @@ std::optional<Vec3d> rounded_step(const std::vector<DicomPlane>& planes, const V
     step[axis] = (least + most) / 2;
   }
   const Vec3d along = normal * dot(step, normal);
-  if (norm(along) < kLeastStepMm) return std::nullopt;
+  if (norm(along) < kMinimumStepMm) return std::nullopt;
   const bool is_tilted =
       norm(step - along) * static_cast<double>(planes.size() - 1) > 2 * kRoundedMm;
   return is_tilted ? step : along;
@@ -250,7 +250,7 @@ Grid arrange_planes(std::vector<DicomPlane>& planes, const std::string& path,
 
 Grid arrange_segments(std::vector<DicomPlane>& planes, const std::string& path,
                       const ReadOptions& options) {
-  constexpr double kMostSlices = 1e4;
+  constexpr double kMaximumSlices = 1e4;
   for (DicomPlane& plane : planes) clean_axes(plane, path);
   check_alike(planes, path);
   if (std::ranges::any_of(planes, is_placed)) check_placed(planes, path);
@@ -275,7 +275,7 @@ Grid arrange_segments(std::vector<DicomPlane>& planes, const std::string& path,
   std::set<std::pair<double, int>> taken;  // slices and segments
   for (size_t i = 0; i < planes.size(); ++i) {
     slice += std::round(gaps[i] / step);
-    if (slice > kMostSlices) bad(path, "its frames lie too far apart; it is damaged");
+    if (slice > kMaximumSlices) bad(path, "its frames lie too far apart; it is damaged");
     planes[i].slice = static_cast<int>(slice);
     if (taken.emplace(slice, planes[i].segment).second) continue;
     bad(path, "frames of it are of one segment at one position, for example '" + planes[i].name +
@@ -288,7 +288,7 @@ Grid arrange_segments(std::vector<DicomPlane>& planes, const std::string& path,
     const Vec3d at =
         world_from_index(*options.label_grid, {0, 0, end * (options.label_grid->size.z - 1.0)});
     const double number = (dot(at, normal) - depth(planes[0])) / dot(along, normal);
-    if (std::abs(number - std::round(number)) > 0.1 || std::abs(number) > kMostSlices) continue;
+    if (std::abs(number - std::round(number)) > 0.1 || std::abs(number) > kMaximumSlices) continue;
     first = std::min(first, std::round(number));
     last = std::max(last, std::round(number));
   }

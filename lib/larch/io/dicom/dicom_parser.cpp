@@ -321,8 +321,8 @@ class Parser {
   size_t spent_ = 0;
 };
 
-// Inflates to the end of the stream; what follows it is padding. Deflate makes at most kMostDeflate
-// bytes of one, but the memory may be smaller than that.
+// Inflates to the end of the stream; what follows it is padding. Deflate makes at most
+// kMaximumDeflate bytes of one, but the memory may be smaller than that.
 std::string inflated(const std::string& path, int64_t start) {
   constexpr size_t kBlock = 1 << 16;
   ZReader in(path, start, Packing::kDeflate);

@@ -44,9 +44,10 @@ void require_native(int64_t length, const DicomObject& object, int64_t frame_sam
 // What the bytes can become: two bytes of RLE at most 128 (PS3.5, G.3.1). A blank picture of JPEG
 // and its kin can be compressed without limit, so that kAnyPicture bytes are always believed.
 void require_compressed(int64_t stored, const DicomObject& object, int64_t wanted) {
-  constexpr int64_t kMostRle = 64, kMostJpeg = 8192, kAnyPicture = 64 << 20;
+  constexpr int64_t kMaximumRle = 64, kMaximumJpeg = 8192, kAnyPicture = 64 << 20;
   const bool rle = object.transfer_syntax == TransferSyntax::kRle;
-  if (rle ? wanted <= stored * kMostRle : wanted <= std::max(stored * kMostJpeg, kAnyPicture)) {
+  if (rle ? wanted <= stored * kMaximumRle
+          : wanted <= std::max(stored * kMaximumJpeg, kAnyPicture)) {
     return;
   }
   bad(object.path, "the compressed pixel data are truncated or damaged: " + std::to_string(stored) +

@@ -76,10 +76,10 @@ class JpegFile {
 
   // A scan of some bytes goes through all coefficients: a small file of many would take hours.
   static void on_progress(j_common_ptr jpeg) {
-    constexpr int kMostScans = 500;
+    constexpr int kMaximumScans = 500;
     JpegFile& file = self(jpeg);
-    if (file.jpeg_.input_scan_number <= kMostScans) return;
-    std::snprintf(file.message_, sizeof file.message_, "more than %d scans", kMostScans);
+    if (file.jpeg_.input_scan_number <= kMaximumScans) return;
+    std::snprintf(file.message_, sizeof file.message_, "more than %d scans", kMaximumScans);
     std::longjmp(file.out_, 1);
   }
 

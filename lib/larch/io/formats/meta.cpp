@@ -145,7 +145,7 @@ StoredHeader read_meta_header(const std::string& path) {
   set_grid(text, out);
   const int64_t size = file_bytes(place.path), least = std::max<int64_t>(place.byte, 0);
   const bool packed = place.packing != Packing::kNone;
-  out.header.most_bytes = packed ? size * kMostDeflate : size - least;
+  out.header.most_bytes = packed ? size * kMaximumDeflate : size - least;
   if (least > size) bad(path, "the header places the voxels behind the end of the file");
   const int64_t bytes = checked_bytes(out.header, path) * out.header.frames;
   if (place.byte < 0) place.byte = packed ? 0 : size - bytes;

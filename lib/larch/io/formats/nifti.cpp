@@ -28,8 +28,8 @@ constexpr int kBytes1 = 348, kBytes2 = 540;
 constexpr double kSameVoxels = 0.1;
 /// After the header of a single file come four bytes that say whether extensions follow.
 constexpr int kExtender = 4;
-constexpr int kExtensionHead = 8;          ///< size and code
-constexpr int64_t kMostComponents = 4096;  ///< of a vector, which are its fifth dimension
+constexpr int kExtensionHead = 8;             ///< size and code
+constexpr int64_t kMaximumComponents = 4096;  ///< of a vector, which are its fifth dimension
 /// What a file says about its values.
 constexpr int kIntentDisplacement = 1006, kIntentVector = 1007;
 
@@ -130,7 +130,7 @@ void set_size(const Fields& f, StoredHeader& out) {
                       std::to_string(i) + "; the file is empty or damaged");
     }
     if (i <= 3) out.header.grid.size[i - 1] = static_cast<int32_t>(n);
-    if (i == 5 && f.intent == kIntentVector && n > 1 && n <= kMostComponents &&
+    if (i == 5 && f.intent == kIntentVector && n > 1 && n <= kMaximumComponents &&
         !out.header.colour) {
       out.header.channels = static_cast<int>(n);
       continue;
@@ -166,11 +166,12 @@ Vec3d header_spacing(const Fields& f) {
 }
 
 /// The codes of transforms that the format has are 0 to this one.
-constexpr int kMostFrameCode = 5;
+constexpr int kMaximumFrameCode = 5;
 
 /// Codes that later versions of the format may add say at least that there is an orientation.
 WorldFrame frame_of(int code) {
-  return code <= kMostFrameCode ? static_cast<WorldFrame>(std::max(code, 0)) : WorldFrame::kAligned;
+  return code <= kMaximumFrameCode ? static_cast<WorldFrame>(std::max(code, 0))
+                                   : WorldFrame::kAligned;
 }
 
 /// Which of the two transforms counts.
@@ -240,7 +241,7 @@ double moved_by(Form form, const Fields& f, const Grid& grid) {
 /// other places than the grid of the header: such a code does not tell which of them counts.
 void check_frame_codes(const Fields& f, Header& header) {
   const auto [lowest, highest] = std::minmax(f.sform_code, f.qform_code);
-  if (lowest >= 0 && highest <= kMostFrameCode) return;
+  if (lowest >= 0 && highest <= kMaximumFrameCode) return;
   const std::string codes = "sform_code " + std::to_string(f.sform_code) + " and qform_code " +
                             std::to_string(f.qform_code) + ": NIfTI has codes from 0 to 5";
   for (const Form form : {Form::kSform, Form::kQform}) {
@@ -340,7 +341,7 @@ void check_extensions(ZReader& in, int header_bytes, const StoredHeader& nifti) 
   if (nifti.place.path != nifti.path) return;
   char head[kExtensionHead] = {};
   if (in.read(head, kExtender) < kExtender || head[0] == 0) return;
-  constexpr int kMostCode = 1000;
+  constexpr int kMaximumCode = 1000;
   const int64_t end = nifti.place.byte;
   int64_t at = header_bytes + kExtender;
   do {
@@ -348,7 +349,7 @@ void check_extensions(ZReader& in, int header_bytes, const StoredHeader& nifti) 
     const FieldReader fields{head, nifti.place.swapped};
     const int64_t size = fields.get<int32_t>(0);
     const int code = fields.get<int32_t>(4);
-    if (code < 0 || code > kMostCode) return;
+    if (code < 0 || code > kMaximumCode) return;
     const bool sound = size >= 16 && size % 16 == 0;
     // Where there is no room for an extension, only one without a flaw is told from voxels.
     const bool likely = sound || (at < end && size >= kExtensionHead);

@@ -392,7 +392,7 @@ void set_start(const TextHeader& text, StoredHeader& out) {
   (packed ? place.skipped : place.byte) += std::max<int64_t>(bytes, 0);
   if (place.byte > size) bad_voxels(place);
   if (guarded(Guard::kNrrdClaims)) {
-    out.header.most_bytes = (size - place.byte) * (packed ? kMostDeflate : 1);
+    out.header.most_bytes = (size - place.byte) * (packed ? kMaximumDeflate : 1);
   }
   if (bytes < 0) place.byte = size - checked_bytes(out.header, text.path) * out.header.frames;
   if (place.byte < header_end) bad_voxels(place);

@@ -44,7 +44,7 @@ class PngFile {
         png_get_bit_depth(png_, info_) == 16 ? Component::kUint16 : Component::kUint8;
     header.channels = png_get_channels(png_, info_);
     header.colour = header.channels == 3;
-    header.most_bytes = static_cast<int64_t>(bytes_.size()) * kMostDeflate;
+    header.most_bytes = static_cast<int64_t>(bytes_.size()) * kMaximumDeflate;
     return header;
   }
 

@@ -15,8 +15,8 @@ namespace larch::io {
 namespace {
 
 constexpr size_t kLongestHeader = 16 << 20;
-constexpr size_t kMostPlainLines = 200000;  // far more than a header has
-constexpr size_t kMostNumbers = 64;
+constexpr size_t kMaximumPlainLines = 200000;  // far more than a header has
+constexpr size_t kMaximumNumbers = 64;
 
 std::string trimmed(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t\r");
@@ -55,7 +55,7 @@ TextHeader read_text_header(const std::string& path, char separator, const std::
                          (at != std::string::npos && separator == ':' && line[at + 1] == '=');
     header.has_segments |= comment && line.starts_with("Segment0_");
     if (!comment && at == std::string::npos) {
-      if (header.plain.size() >= kMostPlainLines) bad(path, "the header is damaged");
+      if (header.plain.size() >= kMaximumPlainLines) bad(path, "the header is damaged");
       header.plain.push_back(trimmed(line));
     } else if (!comment) {
       const std::string key = lower_case(trimmed(line.substr(0, at)));
@@ -75,7 +75,7 @@ std::vector<double> numbers_of(const std::string& text) {
   std::vector<double> all;
   for (const std::string& word : words_of(text)) {
     const auto value = number_of_word(word);
-    if (!value || all.size() == kMostNumbers) return {};
+    if (!value || all.size() == kMaximumNumbers) return {};
     all.push_back(*value);
   }
   return all;
@@ -123,9 +123,9 @@ std::vector<double> checked_sizes(const TextHeader& text, const char* dimension,
   if (count.size() != 1 || !(count[0] >= 1) || count[0] != std::floor(count[0])) {
     bad(text.path, "the header gives " + shown(axes) + " dimensions; it is damaged");
   }
-  if (count[0] > kMostDimensions) {
+  if (count[0] > kMaximumDimensions) {
     bad(text.path, "the header gives " + axes + " dimensions; 1 to " +
-                       std::to_string(kMostDimensions) +
+                       std::to_string(kMaximumDimensions) +
                        " are supported, with one frame: write the image to a file of its own");
   }
   if (all.size() != static_cast<size_t>(count[0])) {

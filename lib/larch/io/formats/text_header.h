@@ -41,10 +41,10 @@ std::string lower_case(std::string text);
 std::optional<double> number_of_word(const std::string& word);
 
 /// The axes of space, one of time and one of components.
-constexpr int kMostDimensions = 5;
+constexpr int kMaximumDimensions = 5;
 
-/// As many positive sizes as the line `dimension` (1 to kMostDimensions) says, whose product is no
-/// absurd number.
+/// As many positive sizes as the line `dimension` (1 to kMaximumDimensions) says, whose product is
+/// no absurd number.
 std::vector<double> checked_sizes(const TextHeader& text, const char* dimension, const char* sizes);
 
 /// The file beside the header at `path` that its line `line` names as the one of the voxels.

@@ -29,7 +29,7 @@ using Wide = unsigned __int128;
 /// each byte belongs to one of them; but pages of equal strips may share the table of their sizes.
 constexpr uint64_t kSharedTables = 4;
 /// A file of one bit per pixel becomes four bytes per pixel.
-constexpr uint64_t kMostExpansion = 32;
+constexpr uint64_t kMaximumExpansion = 32;
 
 /// The most bytes that a stored byte becomes, each limit by what the densest code of the
 /// compression says, so that a blank picture passes. `width`: pixels of a row.
@@ -39,8 +39,8 @@ uint64_t most_growth(uint16_t compression, uint64_t width) {
       {COMPRESSION_CCITTRLE, 256},  // 12 bits for 2560 white pixels
       {COMPRESSION_CCITTRLEW, 256},
       {COMPRESSION_LZW, 2560},  // a code of 12 bits is at most 4096 - 258 bytes
-      {COMPRESSION_DEFLATE, kMostDeflate},
-      {COMPRESSION_ADOBE_DEFLATE, kMostDeflate},
+      {COMPRESSION_DEFLATE, kMaximumDeflate},
+      {COMPRESSION_ADOBE_DEFLATE, kMaximumDeflate},
       {COMPRESSION_PACKBITS, 64},   // two bytes become 128
       {COMPRESSION_ZSTD, 32768},    // 4 bytes repeat one over a block of 128 KiB
       {COMPRESSION_JBIG, 1 << 24},  // some ten bytes are a picture of one colour, of whatever size
@@ -149,7 +149,7 @@ class TiffFile {
     header.channels = kind_.channels;
     header.colour = (kind_.channels == 3 || kind_.channels == 4) && kind_.colours();
     header.most_bytes =
-        static_cast<int64_t>(std::min<Wide>(held.most() * kMostExpansion, INT64_MAX));
+        static_cast<int64_t>(std::min<Wide>(held.most() * kMaximumExpansion, INT64_MAX));
     check_geometry(header.grid, path_);
     return header;
   }
@@ -234,7 +234,7 @@ class TiffFile {
   /// Compares what the current page claims with the file. Its tables of strips are not read yet;
   /// libtiff allocates them as the size of the picture claims.
   Held check_claims() {
-    if (!guarded(Guard::kTiffClaims)) return {size_, UINT64_MAX / kMostExpansion};
+    if (!guarded(Guard::kTiffClaims)) return {size_, UINT64_MAX / kMaximumExpansion};
     const auto width = field<uint32_t>(TIFFTAG_IMAGEWIDTH);
     const auto length = field<uint32_t>(TIFFTAG_IMAGELENGTH);
     const std::string size = std::to_string(width) + "x" + std::to_string(length);

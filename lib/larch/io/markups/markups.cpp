@@ -27,19 +27,20 @@ constexpr const char* kSchema =
     "https://raw.githubusercontent.com/slicer/slicer/master/Modules/Loadable/Markups/Resources/"
     "Schema/markups-schema-v1.0.3.json#";
 constexpr double kRoundedAxis = 1e-3;  ///< of unit vectors that were written with few digits
-constexpr size_t kMostStructures = 10'000;
+constexpr size_t kMaximumStructures = 10'000;
 constexpr double kRoundedLength = 1e-3;  ///< of quaternions that were written with few digits
 constexpr Quaternion kLpsFromRas{0, 0, 0, 1};
 /// All keys of a structure that are no figures.
 constexpr auto kKeys = std::to_array<std::string_view>(
     {"name", "status", "confidence", "center_mm", "quaternion_wxyz", "size_mm", "matrix"});
-constexpr int64_t kMostBytes = 64 << 20;
+constexpr int64_t kMaximumBytes = 64 << 20;
 
 Json read_json(const std::string& path) {
   if (file_extension(path) == ".fcsv") {
     bad(path, "points of 3D Slicer before version 5 (.fcsv); save them there as .mrk.json");
   }
-  if (file_bytes(path) > kMostBytes) bad(path, "more than 64 MiB, which no points or boxes take");
+  if (file_bytes(path) > kMaximumBytes)
+    bad(path, "more than 64 MiB, which no points or boxes take");
   const std::string json_text = read_file(path);
   refuse_placeholder(path, json_text);
   // A copy of JSON calls itself once per level: none is made here, and none may be by mistake.
@@ -363,7 +364,7 @@ std::vector<DetectedPose> read_pose_file(const std::string& path) {
   const Json& all = array_of(path, file, "structures", "no file of poses");
   const std::string frame = Object{file, path, ""}.text("frame");
   if (frame != "LPS" && frame != "RAS") bad(path, "/frame: expected LPS or RAS");
-  if (all.size() > kMostStructures) bad(path, "more than 10000 structures, which no body has");
+  if (all.size() > kMaximumStructures) bad(path, "more than 10000 structures, which no body has");
   std::vector<DetectedPose> structures;
   for (size_t i = 0; i < all.size(); ++i) {
     structures.push_back(
@@ -381,7 +382,7 @@ std::vector<DetectedPose> read_any_poses(const std::string& path) {
     structures.back().pose = box.pose;
     structures.back().has_pose = true;
   }
-  if (structures.size() > kMostStructures) bad(path, "more than 10000 boxes, which no body has");
+  if (structures.size() > kMaximumStructures) bad(path, "more than 10000 boxes, which no body has");
   check_names(path, structures);
   return structures;
 }

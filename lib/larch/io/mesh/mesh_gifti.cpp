@@ -56,14 +56,14 @@ std::string from_base64(const std::string& path, std::string_view text) {
   return out;
 }
 
-constexpr int64_t kMostGrowth = 32;  ///< of surfaces it is 2 to 6
+constexpr int64_t kMaximumGrowth = 32;  ///< of surfaces it is 2 to 6
 constexpr int64_t kAnyGrowth = int64_t{8} << 20;
 constexpr double kSameMm = 0.1;  ///< between two ways to the scanner
 
 std::string inflated(const std::string& path, const std::string& packed, int64_t wanted) {
-  if (wanted > kAnyGrowth && wanted / kMostGrowth > static_cast<int64_t>(packed.size())) {
+  if (wanted > kAnyGrowth && wanted / kMaximumGrowth > static_cast<int64_t>(packed.size())) {
     bad(path, std::to_string(packed.size()) + " compressed bytes promise " +
-                  std::to_string(wanted) + ", more than " + std::to_string(kMostGrowth) +
+                  std::to_string(wanted) + ", more than " + std::to_string(kMaximumGrowth) +
                   " times as many, as no surface does; damaged?");
   }
   std::string out(static_cast<size_t>(wanted), '\0');
@@ -204,7 +204,7 @@ void read_rows(const std::string& path, const Array& array, const Resize& resize
                             : is_one_of("Endian", "LittleEndian", "BigEndian")
                                 ? Encoding::kLittleEndian
                                 : Encoding::kBigEndian;
-  check_count(path, rows, 1, static_cast<int64_t>(data.size()) * kMostDeflate, "rows");
+  check_count(path, rows, 1, static_cast<int64_t>(data.size()) * kMaximumDeflate, "rows");
   std::string bytes = is_text ? data : from_base64(path, data);
   if (is_packed) bytes = inflated(path, bytes, rows * 12);
   check_count(path, rows, is_text ? 5 : 12, static_cast<int64_t>(bytes.size()) + 1, "rows");

@@ -20,7 +20,7 @@ namespace larch {
 namespace io {
 namespace {
 
-constexpr int32_t kMostIndex = std::numeric_limits<int32_t>::max();
+constexpr int32_t kMaximumIndex = std::numeric_limits<int32_t>::max();
 
 constexpr std::string_view kBlanks = " \t\n\r";
 
@@ -105,7 +105,7 @@ void check_count(const std::string& path, int64_t count, int64_t least_bytes, in
 }
 
 int32_t index_of(double corner, const std::string& path) {
-  if (is_count(corner) && corner <= kMostIndex) return static_cast<int32_t>(corner);
+  if (is_count(corner) && corner <= kMaximumIndex) return static_cast<int32_t>(corner);
   bad(path, "a face has a corner that is no index of a vertex; the file is damaged");
 }
 

@@ -335,12 +335,12 @@ std::vector<CopiedElement> equipment_elements(const DicomDataset& data) {
 }
 
 void require_xa_holds(const std::string& path, const Grid& grid, int64_t frames) {
-  constexpr int64_t kMostSide = 65535, kMostBytes = 0xfffffffe;
-  if (grid.size.x > kMostSide || grid.size.y > kMostSide) {
+  constexpr int64_t kMaximumSide = 65535, kMaximumBytes = 0xfffffffe;
+  if (grid.size.x > kMaximumSide || grid.size.y > kMaximumSide) {
     throw UsageError("cannot write '" + path +
                      "': DICOM holds at most 65535 rows and columns; write .mha or .nrrd");
   }
-  if (frames > kMostBytes / 2 / (int64_t{grid.size.x} * grid.size.y)) {
+  if (frames > kMaximumBytes / 2 / (int64_t{grid.size.x} * grid.size.y)) {
     throw UsageError("cannot write '" + path + "': DICOM holds at most 4 GiB of pixels, and " +
                      std::to_string(frames) +
                      " frames take more; write .mha, .nrrd or .nii.gz, or fewer frames");

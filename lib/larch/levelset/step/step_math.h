@@ -164,10 +164,10 @@ LARCH_HD F held(F value) {
 /// to the last bit.
 template <class F>
 LARCH_HD F rested(F before, F after) {
-  constexpr auto kLeast = static_cast<float>(kDeadZone);
+  constexpr auto kMinimum = static_cast<float>(kDeadZone);
   const F change = after - before;
   const F size = larger(change, F(0.0F) - change);
-  return choose(size > F(kLeast), after, before);
+  return choose(size > F(kMinimum), after, before);
 }
 
 /// What becomes of a value after a step of a field that is alone. Its bits differ from those before

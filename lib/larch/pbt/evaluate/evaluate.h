@@ -24,7 +24,7 @@ namespace larch::pbt {
 template <class T>
 Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid& grid,
                    const EvaluateConfig& config, const Context& context,
-                   const Volume<uint8_t>* roi = nullptr, int64_t queue_items = kMostQueueItems);
+                   const Volume<uint8_t>* roi = nullptr, int64_t queue_items = kMaximumQueueItems);
 
 /// The same evaluation with a compiled model; the probabilities stay on the device of `set`, where
 /// the work is done on return. `out`: one T per voxel, in x-fastest order, on that device. Throws
@@ -42,9 +42,9 @@ struct EvaluateJob {
   const WalkPlan* plan = nullptr;  ///< the result is the mean of its trees
   const uint8_t* roi = nullptr;    ///< host, may be null
   ProbabilityType type = ProbabilityType::kFloat32;
-  void* host_out = nullptr;               ///< null: the result stays at device_out
-  void* device_out = nullptr;             ///< null: memory of the call's own
-  int64_t queue_items = kMostQueueItems;  ///< of the queue walk, at a level
+  void* host_out = nullptr;                  ///< null: the result stays at device_out
+  void* device_out = nullptr;                ///< null: memory of the call's own
+  int64_t queue_items = kMaximumQueueItems;  ///< of the queue walk, at a level
 };
 namespace cpu {
 void evaluate(const EvaluateJob& job, const Context& context);

@@ -151,8 +151,8 @@ SlabPlan plan_slabs(const SlabNeeds& needs, const SlabProblem& problem) {
     plan.bytes = slab_bytes(needs, problem, slices, 0, plan.queue_items);
     if (plan.bytes <= problem.memory_bytes) return plan;
     if (queues) plan.queue_items /= 2;
-  } while (queues && plan.queue_items >= kLeastQueueItems);
-  if (queues) plan.queue_items = kLeastQueueItems;
+  } while (queues && plan.queue_items >= kMinimumQueueItems);
+  if (queues) plan.queue_items = kMinimumQueueItems;
   const auto bytes = [&](int64_t units) {
     return slab_bytes(needs, problem, std::min(slices, units * align), plan.halo, plan.queue_items);
   };

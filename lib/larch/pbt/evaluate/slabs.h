@@ -22,7 +22,7 @@ struct SlabPlan {
   int32_t halo = 0;   ///< a multiple of 2^(coarsest level)
   int32_t count = 1;  ///< slabs
   int64_t bytes = 0;  ///< what the largest slab takes on the device
-  int64_t queue_items = kMostQueueItems;  ///< for the queue walk, lowered before slabs are cut
+  int64_t queue_items = kMaximumQueueItems;  ///< for the queue walk, lowered before slabs are cut
 };
 
 /// What of a model the cutting of a volume depends on.

@@ -274,7 +274,7 @@ std::vector<uint32_t> range_samples(const SampleSet& samples, size_t count,
   constexpr uint64_t kStream = 0x72616e6765;  // "range"
   std::vector<uint32_t> all(count);
   std::iota(all.begin(), all.end(), 0u);
-  return learning::lowest_hashes(all, learning::kMostRanged, context.threads, [&](uint32_t i) {
+  return learning::lowest_hashes(all, learning::kMaximumRanged, context.threads, [&](uint32_t i) {
     return hash64(context.seed, kStream, samples.id[i]);
   });
 }

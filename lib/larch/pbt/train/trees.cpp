@@ -123,12 +123,12 @@ std::vector<std::vector<uint32_t>> draw_volumes_of_trees(std::span<const size_t>
                                                          size_t all_volumes,
                                                          const SampleSet& samples,
                                                          const TrainConfig& config, uint64_t seed) {
-  constexpr double kMost = 4294967296.0;  // the sum of the masses, Q32, has to fit 64 bits
+  constexpr double kMaximum = 4294967296.0;  // the sum of the masses, Q32, has to fit 64 bits
   const auto total = [&](const std::vector<uint32_t>& occurrences) {
     const auto voxels = class_voxels(samples, occurrences);
     return voxels[0] + voxels[1];
   };
-  if (total({}) >= kMost) {
+  if (total({}) >= kMaximum) {
     throw InputError("the training volumes have more than 2^32 voxels; use fewer or coarser ones");
   }
   std::vector<std::vector<uint32_t>> drawn;
@@ -136,7 +136,7 @@ std::vector<std::vector<uint32_t>> draw_volumes_of_trees(std::span<const size_t>
   for (size_t t = 0; t < static_cast<size_t>(config.ensemble.trees); ++t) {
     drawn.push_back(draw_volumes(train_volumes, all_volumes, samples, config.tree.allow_constant,
                                  tree_seed(seed, t)));
-    if (total(drawn.back()) < kMost) continue;
+    if (total(drawn.back()) < kMaximum) continue;
     throw InputError("the volumes that tree " + std::to_string(t + 1) +
                      " draws have more than 2^32 voxels, those counted again that it draws again; "
                      "use fewer or coarser volumes, or set ensemble/bootstrap to false");

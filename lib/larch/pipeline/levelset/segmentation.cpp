@@ -18,7 +18,7 @@ namespace larch::pipeline {
 namespace {
 
 /// Frames in the picture of a series, at most.
-constexpr int kMostShown = 6;
+constexpr int kMaximumShown = 6;
 
 /// Throws UsageError if an image on this grid does not fit the format of its file.
 void check_segmentation_fits(const cases::CaseJob& c, const Grid& grid) {
@@ -84,9 +84,9 @@ struct Frames {
   void draw(const Volume<float>& image, int count) {
     const auto frame = static_cast<int>(labels.size()) - 1, row = static_cast<int>(rows.size());
     const int fit = row == 0 ? 1 : picture::most_stacked(rows[0].height);
-    const int shown = std::min({count, kMostShown, fit});
+    const int shown = std::min({count, kMaximumShown, fit});
     if (row > 0 && (row >= shown || frame != row * (count - 1) / (shown - 1))) return;
-    const picture::QcOptions options{.most_height = picture::kMostPixels / kMostShown - 30};
+    const picture::QcOptions options{.most_height = picture::kMaximumPixels / kMaximumShown - 30};
     rows.push_back(picture::qc_picture(image, labels.back(), options));
     titles.push_back("frame " + std::to_string(frame + 1));
   }

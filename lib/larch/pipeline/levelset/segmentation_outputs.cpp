@@ -22,12 +22,13 @@ using levelset::LabelResult;
 using levelset::StepCount;
 
 /// Rows of the history in the report, and points of the picture, at most.
-constexpr size_t kMostRows = 2000;
+constexpr size_t kMaximumRows = 2000;
 
 /// The iterations from one row to the next: 1, 2, 5, 10, ...
 size_t stride_of(size_t iterations) {
   size_t stride = 1;
-  for (int i = 0; iterations / stride > kMostRows; ++i) stride = stride * (i % 3 == 1 ? 5 : 4) / 2;
+  for (int i = 0; iterations / stride > kMaximumRows; ++i)
+    stride = stride * (i % 3 == 1 ? 5 : 4) / 2;
   return stride;
 }
 

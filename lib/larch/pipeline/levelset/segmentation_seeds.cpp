@@ -18,11 +18,11 @@ namespace {
 using levelset::Sphere;
 
 /// The largest label that files of label maps hold.
-constexpr double kMostLabel = 65535;
-constexpr int kMostTogether = 255;  ///< labels of one map
+constexpr double kMaximumLabel = 65535;
+constexpr int kMaximumTogether = 255;  ///< labels of one map
 
 int32_t label_of(double value, const std::string& flag, int least) {
-  if (!(value >= least && value <= kMostLabel) || value != std::floor(value)) {
+  if (!(value >= least && value <= kMaximumLabel) || value != std::floor(value)) {
     throw UsageError(flag + ": a label is a whole number from " + std::to_string(least) +
                      " to 65535");
   }
@@ -85,16 +85,16 @@ void check_level_set(const std::string& path, const Volume<float>& phi_mm) {
 
 void check_initial_labels(const std::string& path, const LabelVolume& labels) {
   const auto [least, most] = std::minmax_element(labels.begin(), labels.end());
-  if (*least < 0 || *most > kMostLabel) {
+  if (*least < 0 || *most > kMaximumLabel) {
     throw InputError("'" + path + "' has the label " + std::to_string(*least < 0 ? *least : *most) +
                      "; labels to start from are 0 to 65535");
   }
   std::vector<bool> is_there(static_cast<size_t>(*most) + 1);
   for (const int32_t label : labels) is_there[static_cast<size_t>(label)] = true;
   const auto count = std::count(is_there.begin() + 1, is_there.end(), true);
-  if (count > kMostTogether) {
+  if (count > kMaximumTogether) {
     throw InputError("'" + path + "' has " + std::to_string(count) + " labels, and at most " +
-                     std::to_string(kMostTogether) +
+                     std::to_string(kMaximumTogether) +
                      " grow together, since each meets all others; keep those that are meant");
   }
   if (*most > 0) return;

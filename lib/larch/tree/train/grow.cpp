@@ -26,7 +26,7 @@ namespace {
 NodeReason stop_before(const Growth& g, const Node& node, const NodeSamples& list) {
   const TreeConfig& config = g.task.config;
   if (node.reason != NodeReason::kGrown) return node.reason;
-  if (node.depth >= config.depth) return NodeReason::kMaxDepth;
+  if (node.depth >= config.depth) return NodeReason::kMaximumDepth;
   if (node.mass_positive == 0 || node.mass_negative == 0) return NodeReason::kPure;
   const auto total =
       static_cast<double>(node.mass_positive) + static_cast<double>(node.mass_negative);

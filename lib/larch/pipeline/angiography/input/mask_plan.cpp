@@ -15,7 +15,7 @@ namespace {
 using dsa::MaskGroup;
 
 /// More frames than any device makes: a longer range is a mistake of typing.
-constexpr int kMostFrames = 1'000'000;
+constexpr int kMaximumFrames = 1'000'000;
 
 int parse_number(const std::string& text, const std::string& whole, const std::string& flag) {
   int number = 0;
@@ -23,7 +23,7 @@ int parse_number(const std::string& text, const std::string& whole, const std::s
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
     throw UsageError(flag + " '" + whole + "': give frames from 1 and ranges, such as 1-3,7");
   }
-  if (number < 1 || number > kMostFrames) {
+  if (number < 1 || number > kMaximumFrames) {
     throw UsageError(flag + " '" + whole + "': frames are counted from 1");
   }
   return number;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kLow = 0.005, kHigh = 0.995;  // of the pixels, for windows
 constexpr double kArrowScale = 3;
-constexpr double kLeastDelayMs = 20;
+constexpr double kMinimumDelayMs = 20;
 constexpr int kPanelSide = 640;  // pixels at most, of a preview
 
 std::vector<picture::Arrow> arrows_of(const PreviewFrame& frame, const dsa::BlockGrid& grid) {
@@ -131,8 +131,8 @@ RgbImage preview_picture(const PreviewFrame& frame, const dsa::BlockGrid& grid) 
 
 AnimationFrames::AnimationFrames(const Vec3i& size, int64_t count)
     : whole_(size),
-      stride_((count + kMostFrames - 1) / kMostFrames),
-      shrink_((std::max(size.x, size.y) + kMostPixels - 1) / kMostPixels),
+      stride_((count + kMaximumFrames - 1) / kMaximumFrames),
+      shrink_((std::max(size.x, size.y) + kMaximumPixels - 1) / kMaximumPixels),
       size_{std::max(1, size.x / shrink_), std::max(1, size.y / shrink_), 1} {}
 
 std::vector<int16_t> AnimationFrames::shrunk(std::span<const int16_t> frame) const {
@@ -164,8 +164,8 @@ void AnimationFrames::write(const std::string& path, double frame_ms) const {
   for (size_t i = 2; i < frames_.size(); i += 3) {
     all.insert(all.end(), frames_[i].begin(), frames_[i].end());
   }
-  const picture::MontageOptions options = montage_of(size_, all, kMostPixels);
-  const double delay = std::max(frame_ms * static_cast<double>(stride_), kLeastDelayMs);
+  const picture::MontageOptions options = montage_of(size_, all, kMaximumPixels);
+  const double delay = std::max(frame_ms * static_cast<double>(stride_), kMinimumDelayMs);
   std::ofstream file(path, std::ios::binary);
   for (size_t i = 0; i + 2 < frames_.size(); i += 3) {
     const RgbImage image =

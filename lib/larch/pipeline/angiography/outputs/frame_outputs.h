@@ -57,15 +57,15 @@ RgbImage preview_picture(const PreviewFrame& frame, const dsa::BlockGrid& grid);
 /// Frames of an animation, made smaller as they come, so that a long sequence takes little memory.
 class AnimationFrames {
  public:
-  /// `count`: of all frames; of more than kMostFrames every second, third... is kept.
+  /// `count`: of all frames; of more than kMaximumFrames every second, third... is kept.
   AnimationFrames(const Vec3i& size, int64_t count);
   /// The next frame of the sequence, which is frame `at` of a batch.
   void add(const dsa::SubtractedFrames& result, size_t at);
   /// The animation as GIF; frames follow each other after `frame_ms`.
   void write(const std::string& path, double frame_ms) const;
 
-  static constexpr int64_t kMostFrames = 240;
-  static constexpr int kMostPixels = 256;  ///< of a panel's side
+  static constexpr int64_t kMaximumFrames = 240;
+  static constexpr int kMaximumPixels = 256;  ///< of a panel's side
 
  private:
   std::vector<int16_t> shrunk(std::span<const int16_t> frame) const;
