@@ -34,7 +34,7 @@ constexpr auto enum_names(ModelKind*) {
 /// space.padding, features, mining and forest too.
 struct ModelConfig {
   ModelKind model = ModelKind::kVoxels;
-  pbt::TrainConfig voxels;
+  voxels::TrainConfig voxels;
   hdn::HdnConfig hdn;
   boundary::BoundaryConfig boundary;
 
@@ -54,7 +54,7 @@ struct ModelConfig {
     if (!is_hdn()) config::require_default(hdn, "hdn.", "model hdn");
     if (!is_boundary()) config::require_default(boundary, "boundary.", "model boundary");
     if (model == ModelKind::kVoxels) return check_keys(voxels);
-    const bool is_forest = voxels.classifier == pbt::ClassifierKind::kForest;
+    const bool is_forest = voxels.classifier == voxels::ClassifierKind::kForest;
     if (is_forest && is_boundary()) {
       throw UsageError("--classifier decision-forest: boundary models have boosting trees alone");
     }
@@ -87,10 +87,10 @@ struct ModelConfig {
   /// Throws UsageError for keys that have no effect on the forests of a network, whose nodes choose
   /// from what boosting trees choose from.
   void check_stage_forests() const {
-    pbt::TrainConfig stages = voxels;
+    voxels::TrainConfig stages = voxels;
     static_cast<tree::ForestConfig&>(stages.forest) = {};
     config::require_default(stages.forest, "forest.", "model voxels");
-    stages.forest.pool = pbt::ForestPool::kHaar;
+    stages.forest.pool = voxels::ForestPool::kHaar;
     check_keys(stages);
   }
   CaseColumns columns() const {

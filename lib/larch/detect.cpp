@@ -14,7 +14,7 @@
 #include "larch/mesh/marching_cubes.h"
 #include "larch/opened_model.h"
 #include "larch/pbt/evaluate/evaluate.h"
-#include "larch/pbt/evaluate/slabs.h"
+#include "larch/voxels/slabs.h"
 
 namespace larch {
 namespace {
@@ -283,11 +283,11 @@ int64_t detection_bytes(const Model& model, const Grid& grid, const DetectReques
                               request.memory_bytes, device)
         .bytes;
   }
-  pbt::SlabProblem problem{size};
+  voxels::SlabProblem problem{size};
   problem.roi = has_region;
   problem.on_gpu = device.is_cuda();
   problem.memory_bytes =
-      request.memory_bytes > 0 ? request.memory_bytes : pbt::default_memory_bytes(device);
+      request.memory_bytes > 0 ? request.memory_bytes : voxels::default_memory_bytes(device);
   return pbt::plan_slabs(std::get<pbt::Model>(model.opened().any), problem).bytes;
 }
 

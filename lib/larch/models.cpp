@@ -81,7 +81,7 @@ int64_t bytes_of(const boundary::ResidentModel&, const Grid& grid, const Grid& s
 
 }  // namespace
 
-const pbt::ImageModel& image_model(const Model& model) {
+const voxels::ImageModel& image_model(const Model& model) {
   if (const forest::Model* forest = forest_of(model)) return *forest;
   return opened_as<pbt::Model>(model, "one that labels voxels, of boosting trees or a forest");
 }

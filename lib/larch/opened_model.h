@@ -33,6 +33,6 @@ inline const forest::Model* forest_of(const Model& model) {
 }
 
 /// What boosting trees and forests of voxels have in common. Throws UsageError as opened_as.
-const pbt::ImageModel& image_model(const Model& model);
+const voxels::ImageModel& image_model(const Model& model);
 
 }  // namespace larch

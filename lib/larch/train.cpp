@@ -14,19 +14,19 @@
 #include "larch/forest/train.h"
 #include "larch/hdn/train/train.h"
 #include "larch/models/checkpoint.h"
-#include "larch/pbt/train/pool.h"
 #include "larch/pbt/train/train.h"
+#include "larch/voxels/pool.h"
 
 namespace larch {
 namespace {
 
-using pbt::ClassifierKind;
+using voxels::ClassifierKind;
 
-bool is_forest(const pbt::TrainConfig& config) {
+bool is_forest(const voxels::TrainConfig& config) {
   return config.classifier == ClassifierKind::kForest;
 }
 
-bool fits(pbt::TrainConfig config, ClassifierKind kind) {
+bool fits(voxels::TrainConfig config, ClassifierKind kind) {
   config.classifier = kind;
   try {
     check_keys(config);
@@ -49,15 +49,15 @@ double edge_of(const Vec3i& box, bool planar) {
 }
 
 /// Adds the edges of the boxes around the structures of a volume.
-void add_structures(const pbt::TrainingVolume& volume, std::optional<int> background, bool planar,
-                    std::vector<double>& edges) {
+void add_structures(const voxels::TrainingVolume& volume, std::optional<int> background,
+                    bool planar, std::vector<double>& edges) {
   struct Box {
     Vec3i lo, hi;
   };
   std::map<int32_t, Box> boxes;
   const LabelVolume& labels = volume.labels;
   for (int64_t i = 0; i < labels.voxels(); ++i) {
-    if (labels[i] == pbt::kUnlabelled || labels[i] == background) continue;
+    if (labels[i] == voxels::kUnlabelled || labels[i] == background) continue;
     const Vec3i at = labels.grid().voxel(i);
     Box& box = boxes.try_emplace(labels[i], Box{at, at}).first->second;
     for (int axis = 0; axis < 3; ++axis) {
@@ -72,12 +72,12 @@ void add_structures(const pbt::TrainingVolume& volume, std::optional<int> backgr
 
 /// A third of a structure, a quarter of an image: what lies farther away tells little of a voxel,
 /// and nothing where it is outside of the image.
-void fit_boxes(pbt::ForestConfig& forest, std::optional<int> background,
-               const std::vector<pbt::TrainingVolume>& volumes, const Context& context) {
+void fit_boxes(voxels::ForestConfig& forest, std::optional<int> background,
+               const std::vector<voxels::TrainingVolume>& volumes, const Context& context) {
   const bool planar = std::all_of(volumes.begin(), volumes.end(),
                                   [](const auto& v) { return v.voxels.size().z == 1; });
   std::vector<double> images, structures;
-  for (const pbt::TrainingVolume& volume : volumes) {
+  for (const voxels::TrainingVolume& volume : volumes) {
     images.push_back(edge_of(volume.voxels.size(), planar));
     add_structures(volume, background, planar, structures);
   }
@@ -103,8 +103,8 @@ void check_effect(bool has_effect, const T& value, const char* prefix, const cha
 }
 
 /// Throws UsageError for keys without effect on decision forests.
-void check_keys_of_forests(const pbt::TrainConfig& config) {
-  const bool boxes = config.forest.pool == pbt::ForestPool::kBoxes;
+void check_keys_of_forests(const voxels::TrainConfig& config) {
+  const bool boxes = config.forest.pool == voxels::ForestPool::kBoxes;
   const bool all_labels = config.labels.positive.empty();
   check_effect(false, config.tree, "tree.", "boosting trees", {});
   check_effect(false, config.mining, "mining.", "boosting trees", {});
@@ -120,7 +120,7 @@ void check_keys_of_forests(const pbt::TrainConfig& config) {
 }
 
 /// Throws UsageError for keys that another key leaves without effect, whatever the classifier is.
-void check_dependent_keys(const pbt::TrainConfig& config) {
+void check_dependent_keys(const voxels::TrainConfig& config) {
   const image::IntensityRule& intensity = config.space.intensity;
   const bool has_window = intensity.rule == image::IntensityKind::kWindow;
   check_effect(!has_window, intensity, "space.intensity.", "--space.intensity.rule percentile",
@@ -137,21 +137,22 @@ void check_dependent_keys(const pbt::TrainConfig& config) {
 }
 
 /// Tells whether choose_classifier looks at the values.
-bool asks_labels(const pbt::TrainConfig& config) {
+bool asks_labels(const voxels::TrainConfig& config) {
   return !config.classifier && config.labels.positive.empty() &&
          fits(config, ClassifierKind::kTree) && fits(config, ClassifierKind::kForest);
 }
 
 /// Every label of a data set is a structure where none is named.
 void complete(hdn::HdnConfig& config, const std::vector<DatasetLabel>& labels) {
-  for (const hdn::StructureConfig& structure : config.structures) pbt::check_name(structure.name);
+  for (const hdn::StructureConfig& structure : config.structures)
+    voxels::check_name(structure.name);
   if (!config.structures.empty()) return;
   for (const DatasetLabel& label : labels) {
     if (label.values == std::vector<int32_t>{0} || label.name == kBackgroundName ||
         label.name == kIgnoreName) {
       continue;
     }
-    pbt::check_name(label.name);
+    voxels::check_name(label.name);
     config.structures.push_back({label.name, {label.values.begin(), label.values.end()}});
   }
 }
@@ -174,7 +175,7 @@ void check_keys_of_network(const hdn::HdnConfig& config) {
 /// the background, which is 0 where nothing is called so but 0 occurs and has no name. `seen`: the
 /// label values that occur.
 void take_names(const std::vector<DatasetLabel>& labels, const std::set<int>& seen,
-                pbt::LabelConfig& config, const Context& context) {
+                voxels::LabelConfig& config, const Context& context) {
   const bool has_names = !config.names.empty();
   const auto take_background = [&](int value) {
     if (config.background || !seen.contains(value) ||
@@ -189,53 +190,54 @@ void take_names(const std::vector<DatasetLabel>& labels, const std::set<int>& se
     if (!has_names) config.names.push_back({values[0], name});
     if (name == kBackgroundName) take_background(values[0]);
   }
-  const auto is_zero = [](const pbt::ClassName& n) { return n.value == 0; };
+  const auto is_zero = [](const voxels::ClassName& n) { return n.value == 0; };
   if (std::ranges::none_of(config.names, is_zero)) take_background(0);
 }
 
 /// Sets validation/fraction by the number of volumes, and the boxes of a forest by the sizes of
 /// volumes and structures.
-void fit_to_volumes(pbt::TrainConfig& config, const std::vector<pbt::TrainingVolume>& volumes,
+void fit_to_volumes(voxels::TrainConfig& config, const std::vector<voxels::TrainingVolume>& volumes,
                     const Context& context) {
   if (!config.validation.fraction) config.validation.fraction = volumes.size() < 20 ? 0 : 0.15;
   check_effect(config.validation.fraction != 0, config.validation, "validation.",
                "--validation.fraction above 0", {"prune", "patience"});
-  pbt::ForestConfig& forest = config.forest;
+  voxels::ForestConfig& forest = config.forest;
   if (is_forest(config) && !forest.bootstrap) forest.bootstrap = false;
-  const bool has_boxes = is_forest(config) && forest.pool == pbt::ForestPool::kBoxes;
+  const bool has_boxes = is_forest(config) && forest.pool == voxels::ForestPool::kBoxes;
   if (has_boxes && (!forest.reach || !forest.largest_box)) {
     const bool two_classes = !config.labels.positive.empty();
     fit_boxes(forest, two_classes ? 0 : config.labels.background, volumes, context);
   }
-  config = pbt::with_constants(std::move(config));
+  config = voxels::with_constants(std::move(config));
 }
 
 /// What a training learns from.
 struct Material {
-  pbt::TrainConfig config;  ///< without keys that are null
+  voxels::TrainConfig config;  ///< without keys that are null
   image::ModelSpace space;
-  std::vector<pbt::TrainingVolume> volumes{};  ///< sorted
+  std::vector<voxels::TrainingVolume> volumes{};  ///< sorted
   std::string fingerprint{};
 };
 
 /// Brings a case to model space; adds the labels that it leaves out to `config`, and those that
 /// occur to `seen`.
-pbt::TrainingVolume prepare(const TrainingCase& c, const image::ModelSpace& space,
-                            pbt::TrainConfig& config, std::set<int>& seen, const Context& context) {
+voxels::TrainingVolume prepare(const TrainingCase& c, const image::ModelSpace& space,
+                               voxels::TrainConfig& config, std::set<int>& seen,
+                               const Context& context) {
   seen.insert(c.labels.begin(), c.labels.end());
   for (const int label : c.left_out) {
     std::vector<int>& ignored = config.labels.ignore;
     if (std::ranges::count(ignored, label) == 0) ignored.push_back(label);
   }
-  const auto make = is_forest(config) ? forest::make_training_volume : pbt::make_training_volume;
-  pbt::TrainingVolume volume = make(c.name, c.images, c.labels, space, config.labels, context);
+  const auto make = is_forest(config) ? forest::make_training_volume : voxels::make_training_volume;
+  voxels::TrainingVolume volume = make(c.name, c.images, c.labels, space, config.labels, context);
   volume.group = c.group;
   return volume;
 }
 
-Material make_material(const TrainingCases& cases, const pbt::TrainConfig& config,
+Material make_material(const TrainingCases& cases, const voxels::TrainConfig& config,
                        const Context& context) {
-  pbt::check_config(config, context.seed);
+  voxels::check_config(config, context.seed);
   std::vector<Grid> grids;
   for (size_t i = 0; i < cases.ids.size() && config.space.spacing_mm.empty(); ++i) {
     grids.push_back(cases.grid(i));
@@ -244,7 +246,7 @@ Material make_material(const TrainingCases& cases, const pbt::TrainConfig& confi
   std::set<int> seen;
   choose_classifier(material.config, asks_labels(config) ? label_values(cases, config) : seen,
                     context);
-  pbt::check_config(material.config, context.seed);
+  voxels::check_config(material.config, context.seed);
   for_each_case(cases, context, [&](size_t, const TrainingCase& c) {
     material.volumes.push_back(prepare(c, material.space, material.config, seen, context));
   });
@@ -254,9 +256,9 @@ Material make_material(const TrainingCases& cases, const pbt::TrainConfig& confi
             ignored.end());
   check_labels(config.labels.positive, seen, "labels/positive");
   check_labels(config.labels.named_values(), seen, "labels/names");
-  pbt::sort_by_digest(material.volumes);
+  voxels::sort_by_digest(material.volumes);
   std::vector<std::string> digests;
-  for (const pbt::TrainingVolume& volume : material.volumes) {
+  for (const voxels::TrainingVolume& volume : material.volumes) {
     digests.push_back(volume.digest + volume.group);
   }
   material.fingerprint = models::fingerprint(config::to_json(config).dump(), context.seed, digests);
@@ -273,8 +275,8 @@ TrainResult grow(const Material& material, const TrainingRun& run,
                  std::string (*steps)(const Partial&), const Train& train, const Context& context) {
   const models::TrainingCheckpoint<Partial> checkpoint(run.checkpoint, run.resume,
                                                        material.fingerprint, steps, context);
-  const pbt::TrainConfig& config = material.config;
-  pbt::TrainReport report;
+  const voxels::TrainConfig& config = material.config;
+  voxels::TrainReport report;
   auto model =
       train(material.volumes, material.space, config, checkpoint.hooks(), &report, context);
   model.info.tool_version = run.tool_version;
@@ -290,7 +292,7 @@ TrainResult grow(const Material& material, const TrainingRun& run,
 
 }  // namespace
 
-image::ModelSpace model_space(const std::vector<Grid>& grids, const pbt::SpaceConfig& config) {
+image::ModelSpace model_space(const std::vector<Grid>& grids, const voxels::SpaceConfig& config) {
   image::ModelSpace space;
   space.orientation = config.orientation;
   space.intensity = config.intensity;
@@ -315,7 +317,7 @@ image::ModelSpace model_space(const std::vector<Grid>& grids, const pbt::SpaceCo
   return space;
 }
 
-void choose_classifier(pbt::TrainConfig& config, const std::set<int>& values,
+void choose_classifier(voxels::TrainConfig& config, const std::set<int>& values,
                        const Context& context) {
   if (asks_labels(config)) {
     const auto is_structure = [&](int value) {
@@ -335,9 +337,9 @@ void choose_classifier(pbt::TrainConfig& config, const std::set<int>& values,
   if (!config.labels.border_voxels) config.labels.border_voxels = is_forest ? 0 : 1;
 }
 
-void check_keys(const pbt::TrainConfig& config) {
-  pbt::check_name(config.labels.class_name);
-  for (const pbt::ClassName& c : config.labels.names) pbt::check_name(c.name);
+void check_keys(const voxels::TrainConfig& config) {
+  voxels::check_name(config.labels.class_name);
+  for (const voxels::ClassName& c : config.labels.names) voxels::check_name(c.name);
   if (is_forest(config)) {
     check_keys_of_forests(config);
   } else if (config.classifier || !fits(config, ClassifierKind::kForest)) {
@@ -345,23 +347,23 @@ void check_keys(const pbt::TrainConfig& config) {
     config::require_default(config.labels, "labels.", "classifier decision-forest",
                             {"background", "names"});
   }
-  if (config.classifier != pbt::ClassifierKind::kEnsemble) {
+  if (config.classifier != voxels::ClassifierKind::kEnsemble) {
     config::require_default(config.ensemble, "ensemble.", "classifier pbt-ensemble");
   }
   check_dependent_keys(config);
 }
 
-hdn::Model start_network(hdn::HdnConfig& config, const pbt::TrainConfig& shared,
+hdn::Model start_network(hdn::HdnConfig& config, const voxels::TrainConfig& shared,
                          const std::vector<DatasetLabel>& declared, uint64_t seed) {
   complete(config, declared);
-  pbt::check_config(pbt::with_constants(shared), seed);
+  voxels::check_config(voxels::with_constants(shared), seed);
   check_keys_of_network(config);
   hdn::Model model;
   const double mm = config.finest_spacing_mm;
   model.space = {{mm, mm, mm}, image::Orientation::kWorld, shared.space.intensity};
   model.padding = shared.space.padding;
   model.halvings = config.halvings;
-  model.channels = pbt::channel_specs(shared.features);
+  model.channels = voxels::channel_specs(shared.features);
   model.prior_weight = config.prior_weight;
   model.mean_of_first = config.aggregation == hdn::Aggregation::kMean ? 100 : 0;
   std::map<std::string, int32_t> places;
@@ -377,7 +379,7 @@ hdn::Model start_network(hdn::HdnConfig& config, const pbt::TrainConfig& shared,
   return model;
 }
 
-std::set<int> label_values(const TrainingCases& cases, const pbt::TrainConfig& config) {
+std::set<int> label_values(const TrainingCases& cases, const voxels::TrainConfig& config) {
   std::set<int> values;
   for (const DatasetLabel& label : cases.declared) {
     if (label.name == kIgnoreName || label.name == kBackgroundName) continue;
@@ -392,7 +394,7 @@ std::set<int> label_values(const TrainingCases& cases, const pbt::TrainConfig& c
   return values;
 }
 
-TrainResult train_trees(const TrainingCases& cases, const pbt::TrainConfig& config,
+TrainResult train_trees(const TrainingCases& cases, const voxels::TrainConfig& config,
                         const TrainingRun& run, const Context& context) {
   const Turn turn = context.turn();
   const Material material = make_material(cases, config, turn.context());

@@ -18,7 +18,7 @@
 #include "larch/data/pose.h"
 #include "larch/data/volume.h"
 #include "larch/hdn/hdn_config.h"
-#include "larch/pbt/train_config.h"
+#include "larch/voxels/train_config.h"
 
 /// Training of models from images in memory. A model depends on the voxels, the labels or poses,
 /// the configuration and context.seed alone: not on the device, the number of threads, the order of
@@ -87,7 +87,7 @@ void write_model(const std::string& path, const models::AnyModel& model);
 /// held-out volumes, such as held_out_dice. Throws InputError (grids that differ, a label that
 /// never occurs, one class alone), UsageError (configuration), MemoryError, and Stopped after a
 /// checkpoint.
-TrainResult train_trees(const TrainingCases& cases, const pbt::TrainConfig& config,
+TrainResult train_trees(const TrainingCases& cases, const voxels::TrainConfig& config,
                         const TrainingRun& run, const Context& context);
 
 /// Trains a hierarchical detection network (Zheng et al. 2008; Sofka et al. 2010) on images with
@@ -97,7 +97,7 @@ TrainResult train_trees(const TrainingCases& cases, const pbt::TrainConfig& conf
 /// training_cases, structures, detectors. Throws InputError for a structure that occurs in no case,
 /// UsageError, MemoryError, and Stopped after a checkpoint.
 TrainResult train_network(const TrainingCases& cases, hdn::HdnConfig config,
-                          const pbt::TrainConfig& shared, const TrainingRun& run,
+                          const voxels::TrainConfig& shared, const TrainingRun& run,
                           const Context& context);
 
 /// Trains shape and boundary of a structure on images with label maps; cases without it are left
@@ -107,32 +107,32 @@ TrainResult train_network(const TrainingCases& cases, hdn::HdnConfig config,
 /// and distance_mm of the last level. Throws InputError, UsageError, MemoryError, and Stopped after
 /// a checkpoint.
 TrainResult train_boundary(const TrainingCases& cases, boundary::BoundaryConfig config,
-                           const pbt::TrainConfig& shared, const hdn::Model* network,
+                           const voxels::TrainConfig& shared, const hdn::Model* network,
                            const TrainingRun& run, const Context& context);
 
 // What can be said of a training before it begins.
 
 /// Throws UsageError for keys of trees and forests without effect for the classifier that is
 /// chosen.
-void check_keys(const pbt::TrainConfig& config);
+void check_keys(const voxels::TrainConfig& config);
 /// Sets the classifier and labels/border_voxels. The classifier is the one that the other keys are
 /// for, or else a tree where one class is named or the label maps hold one beside the background,
 /// and a forest where they hold several. `values`: of the label maps.
-void choose_classifier(pbt::TrainConfig& config, const std::set<int>& values,
+void choose_classifier(voxels::TrainConfig& config, const std::set<int>& values,
                        const Context& context);
 /// The values of label maps: those that are declared, or of as many as it takes to find two beside
 /// the background.
-std::set<int> label_values(const TrainingCases& cases, const pbt::TrainConfig& config);
+std::set<int> label_values(const TrainingCases& cases, const voxels::TrainConfig& config);
 /// The space of trees and forests of images on these grids, which are not looked at if the
 /// configuration gives the spacing.
-image::ModelSpace model_space(const std::vector<Grid>& grids, const pbt::SpaceConfig& config);
+image::ModelSpace model_space(const std::vector<Grid>& grids, const voxels::SpaceConfig& config);
 
 /// A network without detectors, and a boundary without a shape, as a training begins with; they
 /// complete the configuration. Throw UsageError, and InputError for a network without the
 /// structure.
-hdn::Model start_network(hdn::HdnConfig& config, const pbt::TrainConfig& shared,
+hdn::Model start_network(hdn::HdnConfig& config, const voxels::TrainConfig& shared,
                          const std::vector<DatasetLabel>& declared, uint64_t seed);
-boundary::Model start_boundary(boundary::BoundaryConfig& config, const pbt::TrainConfig& shared,
+boundary::Model start_boundary(boundary::BoundaryConfig& config, const voxels::TrainConfig& shared,
                                const hdn::Model* network);
 /// Tell which structures of the model a case has, whose images may be missing; add its labels to
 /// `seen`. Throw InputError for a structure of too few voxels for a pose. The one of a boundary

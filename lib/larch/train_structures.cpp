@@ -15,11 +15,11 @@
 #include "larch/data/volume_digest.h"
 #include "larch/hdn/train/train.h"
 #include "larch/models/checkpoint.h"
-#include "larch/pbt/train/pool.h"
 #include "larch/pose/distance_map.h"
 #include "larch/pose/truth.h"
 #include "larch/shape/correspondence.h"
 #include "larch/train.h"
+#include "larch/voxels/pool.h"
 
 namespace larch {
 namespace {
@@ -343,7 +343,7 @@ std::vector<boundary::TrainingCase> boundary_cases(std::vector<SurfaceCase> all,
 
 }  // namespace
 
-boundary::Model start_boundary(boundary::BoundaryConfig& config, const pbt::TrainConfig& shared,
+boundary::Model start_boundary(boundary::BoundaryConfig& config, const voxels::TrainConfig& shared,
                                const hdn::Model* network) {
   image::check_rule(shared.space.intensity);
   known_structure(config, network);
@@ -375,11 +375,11 @@ void check_boundary_cases(size_t count, const std::set<int>& seen, const boundar
 }
 
 TrainResult train_network(const TrainingCases& cases, hdn::HdnConfig config,
-                          const pbt::TrainConfig& given, const TrainingRun& run,
+                          const voxels::TrainConfig& given, const TrainingRun& run,
                           const Context& side) {
   const Turn turn = side.turn();
   const Context& context = turn.context();
-  const pbt::TrainConfig shared = pbt::with_constants(given);
+  const voxels::TrainConfig shared = voxels::with_constants(given);
   hdn::Model start = start_network(config, shared, cases.declared, context.seed);
   std::vector<hdn::TrainingCase> posed = posed_cases(cases, config, start, context);
   const std::string settings =
@@ -409,11 +409,11 @@ TrainResult train_network(const TrainingCases& cases, hdn::HdnConfig config,
 }
 
 TrainResult train_boundary(const TrainingCases& cases, boundary::BoundaryConfig config,
-                           const pbt::TrainConfig& given, const hdn::Model* network,
+                           const voxels::TrainConfig& given, const hdn::Model* network,
                            const TrainingRun& run, const Context& side) {
   const Turn turn = side.turn();
   const Context& context = turn.context();
-  const pbt::TrainConfig shared = pbt::with_constants(given);
+  const voxels::TrainConfig shared = voxels::with_constants(given);
   boundary::Model model = start_boundary(config, shared, network);
   const KnownStructure known = known_structure(config, network);
   std::vector<SurfaceCase> all = surface_cases(cases, model, context);

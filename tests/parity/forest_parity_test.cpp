@@ -38,7 +38,7 @@ TEST_CASE("filters are the same bytes on both devices",
 }
 
 /// The same forest from both devices, with histograms in one portion and in many.
-void check_training(const pbt::TrainConfig& config) {
+void check_training(const voxels::TrainConfig& config) {
   const auto volumes =
       fixtures::forest_volumes(2, config, sized(Vec3i{28, 26, 9}, Vec3i{28, 26, 3}));
   const auto cpu = fixtures::train_forest(volumes, config, fixtures::context_of(2));
@@ -50,7 +50,7 @@ void check_training(const pbt::TrainConfig& config) {
 
 TEST_CASE("forests are the same bytes on both devices, whatever the memory",
           "[tree::split_leaves][tree::route_leaves][features::fill][features::range]") {
-  pbt::TrainConfig config = fixtures::forest_config();
+  voxels::TrainConfig config = fixtures::forest_config();
   config.forest.trees = sized(4, 2);
   config.forest.depth = sized(8, 4);
   config.forest.samples_per_volume = sized(900, 300);
@@ -66,8 +66,8 @@ TEST_CASE("forests are the same bytes on both devices, whatever the memory",
 
 TEST_CASE("forests on a pool of Haar features are the same bytes on both devices",
           "[tree::split_leaves]") {
-  pbt::TrainConfig config = fixtures::forest_config();
-  config.forest.pool = pbt::ForestPool::kHaar;
+  voxels::TrainConfig config = fixtures::forest_config();
+  config.forest.pool = voxels::ForestPool::kHaar;
   config.features.count = 300;
   config.forest.trees = 2;
   config.forest.depth = 4;
@@ -79,7 +79,7 @@ TEST_CASE("forests on a pool of Haar features are the same bytes on both devices
 }
 
 TEST_CASE("what a forest says is the same bytes on both devices", "[forest::evaluate]") {
-  pbt::TrainConfig config = fixtures::forest_config();
+  voxels::TrainConfig config = fixtures::forest_config();
   config.forest.depth = 6;
   for (const int levels : {1, 2}) {
     config.features.pyramid_levels = levels;

@@ -13,9 +13,9 @@
 #include "larch/features/steerable/steerable.h"
 #include "larch/hdn/detect.h"
 #include "larch/hdn/train/case_search.h"
-#include "larch/pbt/train/pool.h"
 #include "larch/phantom/poses.h"
 #include "larch/pose/hypotheses.h"
+#include "larch/voxels/pool.h"
 #include "tests/parity/cuda_context.h"
 #include "tests/unit/learning/pose_tree.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
@@ -387,7 +387,7 @@ struct Course {
     start.space.spacing_mm = Vec3d{1, 1, 1} * phantom.spacing_mm[0];
     start.space.intensity.steps = 2000;
     start.halvings = 1;
-    start.channels = pbt::channel_specs(shared.features);
+    start.channels = voxels::channel_specs(shared.features);
     for (const StructureConfig& s : config.structures) {
       Structure& structure = start.structures.emplace_back();
       structure.name = s.name;
@@ -426,7 +426,8 @@ void check_same_detectors(const std::vector<Detector>& a, const std::vector<Dete
 
 TEST_CASE("a network is trained the same way on both devices") {
   Course course;
-  course.shared.classifier = GENERATE(pbt::ClassifierKind::kTree, pbt::ClassifierKind::kForest);
+  course.shared.classifier =
+      GENERATE(voxels::ClassifierKind::kTree, voxels::ClassifierKind::kForest);
   const Model a = course.train_on(fixtures::context_of(2)), b = course.train_on(cuda_context());
   for (size_t s = 0; s < a.structures.size(); ++s) {
     const Structure &p = a.structures[s], &q = b.structures[s];
@@ -473,7 +474,8 @@ void check_detection(const Model& model, const Volume<int16_t>& image, bool is_f
 
 TEST_CASE("a network finds the same poses on both devices") {
   Course course;
-  course.shared.classifier = GENERATE(pbt::ClassifierKind::kTree, pbt::ClassifierKind::kForest);
+  course.shared.classifier =
+      GENERATE(voxels::ClassifierKind::kTree, voxels::ClassifierKind::kForest);
   Model model = course.train_on(fixtures::context_of(2));
   model.structures[0].calibration.found = model.structures[0].calibration.least = 0;
   check_detection(model, course.images[0], false);

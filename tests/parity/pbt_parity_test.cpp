@@ -75,8 +75,8 @@ TEST_CASE("padding of a width per axis is the same bytes on both devices") {
 
 /// Samples, images and the columns of a pool on one device.
 struct Bench {
-  pbt::TrainingImages images;
-  pbt::SampleSet samples;
+  voxels::TrainingImages images;
+  voxels::SampleSet samples;
   features::LinearColumns columns;
   features::SamplePlaces places;
   std::vector<learning::CodeMap> maps;
@@ -86,13 +86,13 @@ struct Bench {
   features::LinearSource source() const { return {columns, places}; }
 };
 
-Bench make_bench(const std::vector<pbt::TrainingVolume>& volumes, int features,
+Bench make_bench(const std::vector<voxels::TrainingVolume>& volumes, int features,
                  const Context& context, int window = 7) {
   const std::vector<image::ChannelSpec> channels{{image::ChannelKind::kIntensity, 0},
                                                  {image::ChannelKind::kGradientMagnitude, 1}};
   // The small cases have fewer samples where much is read for each of them.
-  const pbt::SampleConfig usual{300, 500}, few{30, 50};
-  const pbt::SampleConfig samples = window > 7 ? sized(usual, few) : usual;
+  const voxels::SampleConfig usual{300, 500}, few{30, 50};
+  const voxels::SampleConfig samples = window > 7 ? sized(usual, few) : usual;
   Bench bench;
   features::HaarPoolSpec spec;
   spec.features = features;
@@ -101,12 +101,12 @@ Bench make_bench(const std::vector<pbt::TrainingVolume>& volumes, int features,
   spec.channels = 2;
   const auto haar = features::make_haar_pool(spec);
   bench.images =
-      pbt::load_training_images(volumes, channels, image::Padding::kClamp,
-                                Vec3i{window / 2 + 1, window / 2 + 1, window / 2 + 1}, context);
+      voxels::load_training_images(volumes, channels, image::Padding::kClamp,
+                                   Vec3i{window / 2 + 1, window / 2 + 1, window / 2 + 1}, context);
   std::vector<size_t> all(volumes.size());
   for (size_t v = 0; v < all.size(); ++v) all[v] = v;
-  bench.samples = pbt::draw_samples(volumes, all, samples, 3);
-  bench.places = pbt::place_samples(bench.samples, volumes, bench.images);
+  bench.samples = voxels::draw_samples(volumes, all, samples, 3);
+  bench.places = voxels::place_samples(bench.samples, volumes, bench.images);
   bench.columns = features::make_haar_columns(haar, bench.images.common_layouts(), 0.01, context);
   for (uint32_t i = 0; i < bench.samples.size(); i += 2) bench.index.push_back(i);
   bench.maps = bench.source().range(bench.index, context);
@@ -345,8 +345,8 @@ TEST_CASE("a compiled tree serves volume after volume on the device") {
   }
 }
 
-void check_training(const std::vector<pbt::TrainingVolume>& volumes, const pbt::TrainConfig& config,
-                    const Context& gpu) {
+void check_training(const std::vector<voxels::TrainingVolume>& volumes,
+                    const voxels::TrainConfig& config, const Context& gpu) {
   const auto space = fixtures::space_of(config);
   const pbt::Model a =
       pbt::train_trees(volumes, space, config, {}, nullptr, fixtures::context_of(2));
@@ -357,7 +357,7 @@ void check_training(const std::vector<pbt::TrainingVolume>& volumes, const pbt::
 TEST_CASE("many samples of few features are split over the device") {
   const Context gpu = cuda_context();
   const auto volumes = fixtures::hard_volumes(6);
-  pbt::TrainConfig config = fixtures::small_config();
+  voxels::TrainConfig config = fixtures::small_config();
   config.samples = sized<decltype(config.samples)>({4000, 4000}, {900, 900});
   config.tree.selected_positives = 20000;
   config.tree.selected_negatives = 20000;
@@ -368,7 +368,7 @@ TEST_CASE("many samples of few features are split over the device") {
 TEST_CASE("a model trained on a CUDA device equals the one from the CPU") {
   const Context gpu = cuda_context();
   const auto volumes = fixtures::hard_volumes(4);
-  pbt::TrainConfig config = fixtures::small_config();
+  voxels::TrainConfig config = fixtures::small_config();
   config.mining.enabled = true;
   config.validation.fraction = 0.25;
   config.validation.patience = 3;
@@ -379,7 +379,7 @@ TEST_CASE("a model trained on a CUDA device equals the one from the CPU") {
 TEST_CASE("a training on a CUDA device goes on from any node, whatever is trained together") {
   const Context gpu = cuda_context();
   const auto volumes = fixtures::hard_volumes(3);
-  pbt::TrainConfig config = fixtures::small_config();
+  voxels::TrainConfig config = fixtures::small_config();
   const auto space = fixtures::space_of(config);
   std::vector<pbt::PartialModel> checkpoints;
   pbt::TrainHooks hooks;

@@ -7,7 +7,7 @@
 
 #include "larch/core/device.h"
 #include "larch/core/error.h"
-#include "larch/pbt/evaluate/slabs.h"
+#include "larch/pbt/evaluate/evaluate.h"
 #include "tests/parity/cuda_context.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 
@@ -17,7 +17,7 @@ namespace {
 using test::sized;
 
 /// The least memory with which the slabs of `problem` are planned.
-int64_t least_memory(const pbt::Model& model, pbt::SlabProblem problem) {
+int64_t least_memory(const pbt::Model& model, voxels::SlabProblem problem) {
   int64_t low = 0, high = int64_t{1} << 40;
   while (high - low > 1) {
     problem.memory_bytes = (low + high) / 2;
@@ -47,7 +47,7 @@ void check_slabs(int level) {
   for (const Volume<uint8_t>* region : rois) {
     const auto whole = pbt::evaluate_volume<float>(model, voxels, {}, int64_t{1} << 40,
                                                    fixtures::context_of(4), region);
-    pbt::SlabProblem problem{voxels.size(), 4, region != nullptr, true, 0};
+    voxels::SlabProblem problem{voxels.size(), 4, region != nullptr, true, 0};
     const int64_t least = least_memory(model, problem);
     std::set<int> counts;
     for (const int64_t more :

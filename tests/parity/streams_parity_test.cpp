@@ -8,7 +8,7 @@
 
 #include "larch/core/stream.h"
 #include "larch/image/integral.h"
-#include "larch/pbt/evaluate/slabs.h"
+#include "larch/pbt/evaluate/evaluate.h"
 #include "tests/parity/cuda_context.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 

@@ -12,10 +12,10 @@
 #include "larch/core/random_math.h"
 #include "larch/features/linear/linear_source.h"
 #include "larch/learning/boost.h"
-#include "larch/pbt/train/pool.h"
-#include "larch/pbt/train/samples.h"
 #include "larch/pbt/train/train.h"
 #include "larch/phantom/organs.h"
+#include "larch/voxels/pool.h"
+#include "larch/voxels/samples.h"
 #include "tests/perf/benchmarks.h"
 #include "tests/perf/synthetic.h"
 
@@ -28,17 +28,17 @@ constexpr size_t kSamples = 5000;
 /// The price of a round is the difference between two numbers of rounds, over their difference.
 void boost_node(benchmark::State& state, int features, int rounds, const Context& context) {
   static const auto volume = noise_and_blobs({96, 96, 96}, 4);
-  const std::vector<pbt::TrainingVolume> volumes{volume};
-  pbt::FeatureConfig config;
+  const std::vector<voxels::TrainingVolume> volumes{volume};
+  voxels::FeatureConfig config;
   config.pyramid_levels = 1;
-  const auto channels = pbt::channel_specs(config);
+  const auto channels = voxels::channel_specs(config);
   const auto pool = larch::features::make_haar_pool(
       {features, config.window, config.sizes, static_cast<int>(channels.size()), 1});
-  const auto images = pbt::load_training_images(volumes, channels, image::Padding::kClamp,
-                                                features::reach_along(pool), context);
+  const auto images = voxels::load_training_images(volumes, channels, image::Padding::kClamp,
+                                                   features::reach_along(pool), context);
   const size_t whole = 0;
-  auto samples = pbt::draw_samples(volumes, {&whole, 1}, {kSamples / 2, kSamples / 2}, 1);
-  const auto places = pbt::place_samples(samples, volumes, images);
+  auto samples = voxels::draw_samples(volumes, {&whole, 1}, {kSamples / 2, kSamples / 2}, 1);
+  const auto places = voxels::place_samples(samples, volumes, images);
   std::vector<uint32_t> index(samples.size());
   std::iota(index.begin(), index.end(), 0u);
   const std::vector<double> weight(samples.size(), 1.0 / static_cast<double>(samples.size()));
@@ -67,12 +67,12 @@ void boost_node(benchmark::State& state, int features, int rounds, const Context
 
 /// A whole tree of depth 6: 2500 + 2500 samples a node, 40 to 48 rounds, from volumes on the host.
 void train_tree(benchmark::State& state, int features, const Context& context) {
-  static const std::vector<pbt::TrainingVolume> volumes = [] {
-    std::vector<pbt::TrainingVolume> all;
+  static const std::vector<voxels::TrainingVolume> volumes = [] {
+    std::vector<voxels::TrainingVolume> all;
     for (int n = 1; n <= 4; ++n) all.push_back(noise_and_blobs({128, 128, 128}, n));
     return all;
   }();
-  pbt::TrainConfig config;
+  voxels::TrainConfig config;
   config.features.count = features;
   config.features.pyramid_levels = 1;
   config.samples = {60000, 60000};
@@ -110,14 +110,14 @@ void train_nine(benchmark::State& state, const Context& context) {
     state.SkipWithError("needs 16 GiB on the host and on the device");
     return;
   }
-  static const std::vector<pbt::TrainingVolume> volumes = [&] {
-    std::vector<pbt::TrainingVolume> all(300);
+  static const std::vector<voxels::TrainingVolume> volumes = [&] {
+    std::vector<voxels::TrainingVolume> all(300);
     phantom::OrgansConfig organs;
     organs.size = {231, 161, 208};
     parallel_for(context.threads, 300, 1, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
         phantom::OrgansCase made = phantom::make_organs(organs, 1, static_cast<int>(n), 1);
-        pbt::TrainingVolume& out = all[static_cast<size_t>(n)];
+        voxels::TrainingVolume& out = all[static_cast<size_t>(n)];
         out = {"organs", std::move(made.image), Volume<uint8_t>(made.labels.grid()),
                std::to_string(n)};
         for (int64_t i = 0; i < out.voxels.voxels(); ++i) {
@@ -129,7 +129,7 @@ void train_nine(benchmark::State& state, const Context& context) {
     });
     return all;
   }();
-  pbt::TrainConfig config;
+  voxels::TrainConfig config;
   config.features.count = 50000;
   config.features.pyramid_levels = 1;
   config.samples = {2400 / 300, 140100 / 300};

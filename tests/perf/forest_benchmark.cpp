@@ -44,9 +44,9 @@ void row(const char* what, double seed_ms, double ours_ms) {
   std::printf("| %s | %.4g | %.4g |\n", what, seed_ms, ours_ms);
 }
 
-pbt::TrainConfig picture_config() {
-  pbt::TrainConfig config;
-  config.classifier = pbt::ClassifierKind::kForest;
+voxels::TrainConfig picture_config() {
+  voxels::TrainConfig config;
+  config.classifier = voxels::ClassifierKind::kForest;
   config.labels.ignore = {0};
   config.labels.border_voxels = 0;
   config.space.components = {"red", "green", "blue"};
@@ -57,28 +57,28 @@ pbt::TrainConfig picture_config() {
   config.features.channels.clear();
   using image::ChannelKind;
   config.features.filters = {
-      {ChannelKind::kSmooth, {1, 2, 4}, pbt::FilterInput::kEach},
-      {ChannelKind::kLaplacianOfGaussian, {1, 2, 4, 8}, pbt::FilterInput::kLuminance},
-      {ChannelKind::kSmoothDerivativeX, {2, 4}, pbt::FilterInput::kLuminance},
-      {ChannelKind::kSmoothDerivativeY, {2, 4}, pbt::FilterInput::kLuminance}};
+      {ChannelKind::kSmooth, {1, 2, 4}, voxels::FilterInput::kEach},
+      {ChannelKind::kLaplacianOfGaussian, {1, 2, 4, 8}, voxels::FilterInput::kLuminance},
+      {ChannelKind::kSmoothDerivativeX, {2, 4}, voxels::FilterInput::kLuminance},
+      {ChannelKind::kSmoothDerivativeY, {2, 4}, voxels::FilterInput::kLuminance}};
   config.forest.reach = 25;
   config.forest.largest_box = 20;
   return config;
 }
-image::ModelSpace space_of(const pbt::TrainConfig& config) {
+image::ModelSpace space_of(const voxels::TrainConfig& config) {
   return {{1, 1, 1}, image::Orientation::kOwn, config.space.intensity};
 }
 
 /// `count` pictures, the first ones again where there are fewer.
-std::vector<pbt::TrainingVolume> read_pictures(const std::string& folder, size_t count,
-                                               const pbt::TrainConfig& config,
-                                               const Context& context) {
+std::vector<voxels::TrainingVolume> read_pictures(const std::string& folder, size_t count,
+                                                  const voxels::TrainConfig& config,
+                                                  const Context& context) {
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(folder + "/images")) {
     paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
-  std::vector<pbt::TrainingVolume> volumes;
+  std::vector<voxels::TrainingVolume> volumes;
   for (size_t k = 0; k < count; ++k) {
     const auto& path = paths[k % paths.size()];
     const LabelVolume labels = read_labels(folder + "/labels/" + path.stem().string() + ".png");
@@ -94,7 +94,7 @@ std::vector<pbt::TrainingVolume> read_pictures(const std::string& folder, size_t
 }
 
 /// The components of a picture, repeated up to a size.
-std::vector<Volume<int16_t>> tiled(const pbt::TrainingVolume& picture, const Vec3i& size) {
+std::vector<Volume<int16_t>> tiled(const voxels::TrainingVolume& picture, const Vec3i& size) {
   std::vector<Volume<int16_t>> out;
   for (const Volume<int16_t>& from : picture.components()) {
     Volume<int16_t>& to = out.emplace_back(Grid{size, {1, 1, 1}, {0, 0, 0}, {}});
@@ -133,20 +133,20 @@ Times evaluation(const forest::Model& model, const std::vector<Volume<int16_t>>&
           })};
 }
 
-forest::Model trained(const std::vector<pbt::TrainingVolume>& volumes, pbt::TrainConfig config,
-                      int trees, int depth, const Context& context) {
+forest::Model trained(const std::vector<voxels::TrainingVolume>& volumes,
+                      voxels::TrainConfig config, int trees, int depth, const Context& context) {
   config.forest.trees = trees;
   config.forest.depth = depth;
   return forest::train_forest(volumes, space_of(config), config, {}, nullptr, context);
 }
 
-void evaluation_rows(const std::vector<pbt::TrainingVolume>& pictures,
-                     const pbt::TrainConfig& config, const Context& context) {
-  pbt::TrainConfig four = config;  // classes that most pictures have, the others void
+void evaluation_rows(const std::vector<voxels::TrainingVolume>& pictures,
+                     const voxels::TrainConfig& config, const Context& context) {
+  voxels::TrainConfig four = config;  // classes that most pictures have, the others void
   auto of_four = pictures;
   for (auto& volume : of_four) {
     for (int32_t& label : volume.labels) {
-      if (label != 1 && label != 2 && label != 3 && label != 7) label = pbt::kUnlabelled;
+      if (label != 1 && label != 2 && label != 3 && label != 7) label = voxels::kUnlabelled;
     }
   }
   const auto one = trained(pictures, config, 1, 8, context);
@@ -178,7 +178,7 @@ void evaluation_rows(const std::vector<pbt::TrainingVolume>& pictures,
   }
 }
 
-void training_rows(const std::string& folder, pbt::TrainConfig config, const Context& context) {
+void training_rows(const std::string& folder, voxels::TrainConfig config, const Context& context) {
   const auto volumes = read_pictures(folder, 100, config, context);
   config.forest.samples_per_volume = 0;
   config.forest.bootstrap = false;
@@ -199,11 +199,11 @@ void training_rows(const std::string& folder, pbt::TrainConfig config, const Con
 }
 
 void volume_row(const std::string& image, const std::string& labels, const Context& context) {
-  pbt::TrainConfig config;
+  voxels::TrainConfig config;
   config.labels.positive = {2, 41, 7, 46, 77, 85, 251, 252, 253, 254, 255};
   config.space.orientation = image::Orientation::kOwn;
   config.features.pyramid_levels = 1;
-  config.forest.pool = pbt::ForestPool::kHaar;
+  config.forest.pool = voxels::ForestPool::kHaar;
   config.forest.samples_per_volume = 20000;
   const Volume<float> head = read_volume<float>(image);
   const auto volume = forest::make_training_volume(image, std::span(&head, 1), read_labels(labels),
@@ -233,7 +233,7 @@ int main(int argc, char** argv) {
     if (cuda_device_count() > 0) context.device = Device::cuda();
     std::printf("%s\n| work | seed ms | ms |\n| --- | --- | --- |\n",
                 describe(context.device, context.threads).c_str());
-    const pbt::TrainConfig config = picture_config();
+    const voxels::TrainConfig config = picture_config();
     evaluation_rows(read_pictures(argv[1], 70, config, context), config, context);
     training_rows(argv[1], config, context);
     if (argc == 4) volume_row(argv[2], argv[3], context);

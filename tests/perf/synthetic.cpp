@@ -41,10 +41,10 @@ double blob_distance(const Vec3i& size, int number, const Vec3i& at) {
 
 }  // namespace
 
-pbt::TrainingVolume noise_and_blobs(const Vec3i& size, int number) {
+voxels::TrainingVolume noise_and_blobs(const Vec3i& size, int number) {
   const Grid grid{size, {1, 1, 1}, {0, 0, 0}, {}};
-  pbt::TrainingVolume out{"blobs", Volume<int16_t>(grid), Volume<uint8_t>(grid),
-                          std::to_string(number)};
+  voxels::TrainingVolume out{"blobs", Volume<int16_t>(grid), Volume<uint8_t>(grid),
+                             std::to_string(number)};
   for (int64_t i = 0; i < grid.voxels(); ++i) {
     const uint64_t key = static_cast<uint64_t>(number) << 40 | static_cast<uint64_t>(i);
     const double distance = blob_distance(size, number, grid.voxel(i));
@@ -58,7 +58,7 @@ pbt::TrainingVolume noise_and_blobs(const Vec3i& size, int number) {
 }
 
 pbt::Model synthetic_model(const SyntheticTree& spec) {
-  pbt::TrainConfig config;
+  voxels::TrainConfig config;
   config.features.count = 300;
   config.features.pyramid_levels = spec.levels;
   config.samples = {20000, 20000};

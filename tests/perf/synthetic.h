@@ -8,14 +8,14 @@
 #include "larch/core/context.h"
 #include "larch/data/volume.h"
 #include "larch/pbt/model.h"
-#include "larch/pbt/train/samples.h"
+#include "larch/voxels/samples.h"
 
 namespace larch::perf {
 
 /// Bright blobs of about a fifth of the volume on 0..1023, under strong noise; the classes follow
 /// the blobs with a share of them swapped, so that no node of a tree gets pure. Depends on `size`
 /// and `number` alone.
-pbt::TrainingVolume noise_and_blobs(const Vec3i& size, int number);
+voxels::TrainingVolume noise_and_blobs(const Vec3i& size, int number);
 
 /// A tree of depth 6 with 40 to 48 weak classifiers in each of its 63 inner nodes, window 17: the
 /// shape of the trees in US 2012/0069003 A1 (paragraph 89), on one channel of intensity at `levels`

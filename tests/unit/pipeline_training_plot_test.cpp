@@ -50,8 +50,8 @@ TEST_CASE("History: the bound per depth, of nodes by their samples") {
 TEST_CASE("History: the picture is the same bytes as ever, and there is one without history") {
   CHECK(test::digest_of(pipeline::history_plot(model_with_history())) == "c1afbd00634cd00e");
   pbt::Model scored = model_with_history();
-  pbt::add_depth_score(scored.info, {0.2, 0.75});
-  pbt::add_depth_score(scored.info, {0.1234567, 0.875});
+  voxels::add_depth_score(scored.info, {0.2, 0.75});
+  voxels::add_depth_score(scored.info, {0.1234567, 0.875});
   const RgbImage both = pipeline::history_plot(scored);
   const RgbImage alone = pipeline::history_plot(model_with_history());
   CHECK(both.height == 2 * alone.height);

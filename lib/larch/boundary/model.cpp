@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "larch/mesh/sphere_template.h"
-#include "larch/pbt/model.h"
 #include "larch/tree/check.h"
+#include "larch/voxels/model.h"
 
 namespace larch::boundary {
 namespace {
@@ -48,7 +48,7 @@ void check_model(const Model& model) {
   if (!(mm.x >= 0.01 && mm.x <= 1000 && mm.x == mm.y && mm.x == mm.z)) {
     refuse_model("its voxels are no cubes of 0.01 to 1000 mm");
   }
-  pbt::check_images(model.space, std::vector<image::ChannelSpec>(1));
+  voxels::check_images(model.space, std::vector<image::ChannelSpec>(1));
   if (model.structure.empty() || model.structure.size() > 200) {
     refuse_model("its structure has no name, or a long one");
   }

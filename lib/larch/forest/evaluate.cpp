@@ -90,30 +90,31 @@ Results evaluate(const CompiledForest& forest, const image::IntegralSet& set, co
   return out;
 }
 
-pbt::SlabPlan plan_slabs(const Model& model, const Vec3i& size, const Wanted& wanted, bool roi,
-                         int64_t memory_bytes, const Device& device) {
-  pbt::SlabProblem problem{size};
+voxels::SlabPlan plan_slabs(const Model& model, const Vec3i& size, const Wanted& wanted, bool roi,
+                            int64_t memory_bytes, const Device& device) {
+  voxels::SlabProblem problem{size};
   const int trees = static_cast<int>(std::min<size_t>(model.trees(), wanted.leaf_trees));
   problem.bytes_per_value = (wanted.labels ? 4 : 0) + (wanted.leaves ? 4 * trees : 0) +
                             (wanted.distribution ? 4 * static_cast<int>(model.classes) : 0);
   problem.roi = roi;
   problem.on_gpu = device.is_cuda();
-  problem.memory_bytes = memory_bytes > 0 ? memory_bytes : pbt::default_memory_bytes(device);
-  return pbt::plan_slabs(needs_of(model), problem);
+  problem.memory_bytes = memory_bytes > 0 ? memory_bytes : voxels::default_memory_bytes(device);
+  return voxels::plan_slabs(needs_of(model), problem);
 }
 
 Maps evaluate_volume(const Model& model, std::span<const Volume<int16_t>> components,
                      const Wanted& wanted, int64_t memory_bytes, const Context& context,
                      const Volume<uint8_t>* roi) {
   const Grid& whole = components[0].grid();
-  const pbt::SlabPlan plan =
+  const voxels::SlabPlan plan =
       plan_slabs(model, whole.size, wanted, roi != nullptr, memory_bytes, context.device);
   Maps maps;
-  const pbt::SlabWork work = [&](const image::IntegralSet& set, const Grid& grid, int32_t first) {
+  const voxels::SlabWork work = [&](const image::IntegralSet& set, const Grid& grid,
+                                    int32_t first) {
     Volume<uint8_t> slab_roi;
     if (roi != nullptr) {
       slab_roi = Volume<uint8_t>(grid);
-      pbt::copy_slices(*roi, first, slab_roi, 0);
+      voxels::copy_slices(*roi, first, slab_roi, 0);
     }
     const Results slab = evaluate(compile(model, set, context), set, wanted, context,
                                   roi != nullptr ? &slab_roi : nullptr);
@@ -121,7 +122,7 @@ Maps evaluate_volume(const Model& model, std::span<const Volume<int16_t>> compon
     take(slab.distribution, grid, first, whole, maps.distribution);
     take(slab.labels, grid, first, whole, maps.labels);
   };
-  pbt::for_slabs(needs_of(model), components, plan, context, work);
+  voxels::for_slabs(needs_of(model), components, plan, context, work);
   return maps;
 }
 

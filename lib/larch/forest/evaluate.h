@@ -60,8 +60,8 @@ Maps evaluate_volume(const Model& model, std::span<const Volume<int16_t>> compon
 size_t likeliest_structure(const Model& model, std::span<const Volume<float>> distribution,
                            int64_t voxel);
 /// The plan for it; `size`: of the image in model space.
-pbt::SlabPlan plan_slabs(const Model& model, const Vec3i& size, const Wanted& wanted, bool roi,
-                         int64_t memory_bytes, const Device& device);
+voxels::SlabPlan plan_slabs(const Model& model, const Vec3i& size, const Wanted& wanted, bool roi,
+                            int64_t memory_bytes, const Device& device);
 
 /// What one implementation receives; all pointers are of its device, null for what is not there or
 /// not wanted.

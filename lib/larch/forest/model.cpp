@@ -18,11 +18,11 @@ Vec3i Model::reach_along() const {
 }
 
 void check_model(const Model& model) {
-  pbt::check_images(model.space, model.channels, model.components);
-  pbt::check_threshold(model.info);
-  const std::vector<int64_t> bounds = pbt::channel_bounds(model.space, model.channels);
+  voxels::check_images(model.space, model.channels, model.components);
+  voxels::check_threshold(model.info);
+  const std::vector<int64_t> bounds = voxels::channel_bounds(model.space, model.channels);
   for (const features::BoxFeature& feature : model.features) {
-    pbt::check_feature(feature, bounds);
+    voxels::check_feature(feature, bounds);
   }
   tree::check_forest(model, model.features.size());
   if (model.class_table.size() != model.classes) {
@@ -38,10 +38,10 @@ void check_model(const Model& model) {
   }
 }
 
-pbt::SlabNeeds needs_of(const Model& model) {
+voxels::SlabNeeds needs_of(const Model& model) {
   constexpr int64_t kBytesPerNode = 320;  // a node and its taps, on the host and on a GPU
-  pbt::SlabNeeds needs{model.channels, model.padding, model.reach_along(),
-                       pbt::halo_of(model.features, model.channels)};
+  voxels::SlabNeeds needs{model.channels, model.padding, model.reach_along(),
+                          voxels::halo_of(model.features, model.channels)};
   needs.model_bytes = kBytesPerNode * static_cast<int64_t>(model.nodes.size()) +
                       8 * static_cast<int64_t>(model.counts.size());
   needs.gpu_voxel_bytes = 4 * static_cast<int64_t>(model.trees());

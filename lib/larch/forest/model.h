@@ -9,9 +9,9 @@
 #include "larch/features/box.h"
 #include "larch/image/integral.h"
 #include "larch/image/preprocess.h"
-#include "larch/pbt/evaluate/slabs.h"
-#include "larch/pbt/model.h"
 #include "larch/tree/forest.h"
+#include "larch/voxels/model.h"
+#include "larch/voxels/slabs.h"
 
 namespace larch::forest {
 
@@ -22,7 +22,7 @@ struct ForestClass {
 };
 
 /// A decision forest on boxes of the channels of an image, with all that evaluation needs.
-struct Model : tree::Forest, pbt::ImageModel {
+struct Model : tree::Forest, voxels::ImageModel {
   std::vector<ForestClass> class_table;  ///< ascending by value
   int32_t background = -1;               ///< index of the class around the structures; -1: none is
   std::vector<features::BoxFeature> features;  ///< that the nodes refer to
@@ -35,6 +35,6 @@ struct Model : tree::Forest, pbt::ImageModel {
 void check_model(const Model& model);
 
 /// What the slabs of an evaluation depend on.
-pbt::SlabNeeds needs_of(const Model& model);
+voxels::SlabNeeds needs_of(const Model& model);
 
 }  // namespace larch::forest

@@ -15,9 +15,8 @@
 #include "larch/features/linear/linear_source.h"
 #include "larch/forest/evaluate.h"
 #include "larch/learning/lowest_hash.h"
-#include "larch/pbt/train/ensemble.h"
-#include "larch/pbt/train/pool.h"
-#include "larch/pbt/train/threshold.h"
+#include "larch/voxels/pool.h"
+#include "larch/voxels/threshold.h"
 
 namespace larch::forest {
 namespace {
@@ -27,27 +26,27 @@ constexpr uint64_t kBoxStream = 0x626f7865;    // "boxe"
 
 /// Samples of the training volumes, then those of the held-out ones.
 struct Labelled {
-  pbt::SampleSet samples;
+  voxels::SampleSet samples;
   std::vector<uint16_t> label;
   size_t training = 0;  ///< how many are of training volumes
 };
 
 /// All values that occur, ascending.
-std::vector<ForestClass> find_classes(const std::vector<pbt::TrainingVolume>& volumes,
-                                      const pbt::LabelConfig& config) {
+std::vector<ForestClass> find_classes(const std::vector<voxels::TrainingVolume>& volumes,
+                                      const voxels::LabelConfig& config) {
   std::set<int32_t> values;
   if (!config.positive.empty()) values = {0, config.class_value};
   for (const auto& volume : volumes) {
-    int32_t before = pbt::kUnlabelled;
+    int32_t before = voxels::kUnlabelled;
     for (const int32_t label : volume.labels) {
       if (label != before) values.insert(before = label);
     }
   }
-  values.erase(pbt::kUnlabelled);
+  values.erase(voxels::kUnlabelled);
   std::vector<ForestClass> classes;
   for (const int32_t value : values) {
     const auto named = std::find_if(config.names.begin(), config.names.end(),
-                                    [&](const pbt::ClassName& n) { return n.value == value; });
+                                    [&](const voxels::ClassName& n) { return n.value == value; });
     std::string name = named != config.names.end() ? named->name : std::to_string(value);
     if (!config.positive.empty()) name = value == 0 ? "background" : config.class_name;
     classes.push_back({value, std::move(name)});
@@ -63,7 +62,7 @@ int class_of(const std::vector<ForestClass>& classes, int32_t value) {
 }
 
 /// Adds the labelled voxels of lowest hash of each volume.
-void draw_voxels(const std::vector<pbt::TrainingVolume>& volumes, std::span<const size_t> which,
+void draw_voxels(const std::vector<voxels::TrainingVolume>& volumes, std::span<const size_t> which,
                  const std::vector<ForestClass>& classes, int count, uint64_t seed,
                  Labelled& drawn) {
   for (const size_t v : which) {
@@ -71,7 +70,7 @@ void draw_voxels(const std::vector<pbt::TrainingVolume>& volumes, std::span<cons
     learning::LowestHashes<int64_t> lowest(count > 0 ? static_cast<size_t>(count)
                                                      : static_cast<size_t>(labels.voxels()));
     for (int64_t i = 0; i < labels.voxels(); ++i) {
-      if (labels[i] == pbt::kUnlabelled) continue;
+      if (labels[i] == voxels::kUnlabelled) continue;
       lowest.add(hash64(seed ^ kPixelStream, v, static_cast<uint64_t>(i)), i);
     }
     for (const int64_t voxel : lowest.take()) {
@@ -98,16 +97,16 @@ std::shared_ptr<const learning::FeatureSource> source_of(features::LinearColumns
 /// draws anew.
 class Pool {
  public:
-  Pool(const pbt::TrainConfig& config, const Model& model, bool planar)
+  Pool(const voxels::TrainConfig& config, const Model& model, bool planar)
       : count_(config.forest.round_features), seed_(model.info.seed) {
-    if (config.forest.pool == pbt::ForestPool::kHaar) {
-      haar_ = pbt::make_pool(config, model.channels, seed_);
+    if (config.forest.pool == voxels::ForestPool::kHaar) {
+      haar_ = voxels::make_pool(config, model.channels, seed_);
       return;
     }
     boxes_ = {config.forest.reach.value_or(boxes_.reach),
               config.forest.largest_box.value_or(boxes_.largest), planar,
               static_cast<int>(model.channels.size()),
-              pbt::channel_bounds(model.space, model.channels)};
+              voxels::channel_bounds(model.space, model.channels)};
   }
 
   Vec3i reach() const {
@@ -116,7 +115,7 @@ class Pool {
   bool is_haar() const { return !haar_.empty(); }
   /// All rounds have the same columns.
   bool is_fixed() const { return !haar_.empty() && haar_.size() <= static_cast<size_t>(count_); }
-  uint64_t tree_seed(size_t tree) const { return pbt::tree_seed(seed_, tree); }
+  uint64_t tree_seed(size_t tree) const { return tree::tree_seed(seed_, tree); }
 
   features::BoxFeature feature(size_t tree, const tree::PickedColumn& pick) const {
     if (!haar_.empty()) return features::boxes_of(haar_[pick.column]);
@@ -125,7 +124,7 @@ class Pool {
   }
 
   /// To be called before rounds are drawn. `ranged`: samples that the ranges are taken from.
-  void place(const features::SamplePlaces& places, const pbt::TrainingImages& images,
+  void place(const features::SamplePlaces& places, const voxels::TrainingImages& images,
              std::vector<uint32_t> ranged, const Context& context) {
     places_ = places;
     layouts_ = images.common_layouts();
@@ -157,10 +156,10 @@ class Pool {
 };
 
 /// How often each training sample counts for a tree: as often as its volume was drawn.
-std::vector<uint32_t> times_of_tree(const Labelled& drawn, const pbt::VolumeSplit& split,
+std::vector<uint32_t> times_of_tree(const Labelled& drawn, const voxels::VolumeSplit& split,
                                     bool bootstrap, uint64_t seed) {
   std::vector<uint32_t> counts(split.train.size(), 1);
-  if (bootstrap) counts = pbt::bootstrap_counts(split.train.size(), seed);
+  if (bootstrap) counts = tree::bootstrap_counts(split.train.size(), seed);
   std::vector<uint32_t> times(drawn.training, 0);
   for (size_t i = 0, k = 0; i < times.size(); ++i) {  // samples are in the order of split.train
     while (split.train[k] != drawn.samples.volume(i)) ++k;
@@ -208,7 +207,7 @@ class HeldOut {
 
   /// The shares of samples that are labelled right: of all, from the deepest on, and the mean of
   /// those of the classes.
-  void report(pbt::ModelInfo& info, size_t volumes) const {
+  void report(voxels::ModelInfo& info, size_t volumes) const {
     if (!sums_.empty()) info.validation.emplace_back("volumes", static_cast<double>(volumes));
     for (size_t d = sums_.size(); d-- > 0;) {
       std::vector<double> right(classes_, 0), all(classes_, 0);
@@ -238,8 +237,9 @@ class HeldOut {
 };
 
 /// A model without trees.
-Model start_model(const std::vector<pbt::TrainingVolume>& volumes, const image::ModelSpace& space,
-                  const pbt::TrainConfig& config, uint64_t seed) {
+Model start_model(const std::vector<voxels::TrainingVolume>& volumes,
+                  const image::ModelSpace& space, const voxels::TrainConfig& config,
+                  uint64_t seed) {
   Model model;
   model.class_table = find_classes(volumes, config.labels);
   if (model.class_table.size() > 65535) throw InputError("the labels have more than 65535 values");
@@ -252,15 +252,15 @@ Model start_model(const std::vector<pbt::TrainingVolume>& volumes, const image::
   if (background && model.background < 0) {
     throw InputError("labels/background: no voxel has the label " + std::to_string(*background));
   }
-  static_cast<pbt::ImageModel&>(model) = pbt::start_image_model(config, space, volumes, seed);
+  static_cast<voxels::ImageModel&>(model) = voxels::start_image_model(config, space, volumes, seed);
   return model;
 }
 
 /// The labelled voxels of the training volumes, then those of the held-out ones, and the weights of
 /// the classes.
-Labelled draw_all(const std::vector<pbt::TrainingVolume>& volumes, const pbt::VolumeSplit& split,
-                  const Model& model, const pbt::ForestConfig& config,
-                  std::vector<uint32_t>& weights) {
+Labelled draw_all(const std::vector<voxels::TrainingVolume>& volumes,
+                  const voxels::VolumeSplit& split, const Model& model,
+                  const voxels::ForestConfig& config, std::vector<uint32_t>& weights) {
   Labelled drawn;
   const auto draw = [&](const std::vector<size_t>& which) {
     draw_voxels(volumes, which, model.class_table, config.samples_per_volume, model.info.seed,
@@ -284,33 +284,33 @@ Labelled draw_all(const std::vector<pbt::TrainingVolume>& volumes, const pbt::Vo
 
 /// The best threshold of the probability of the structures together on whole held-out volumes;
 /// inside, the likelier class wins. None where no class is the background.
-std::optional<pbt::ScoredThreshold> best_threshold(const Model& model,
-                                                   const std::vector<pbt::TrainingVolume>& volumes,
-                                                   std::span<const size_t> held_out,
-                                                   const Context& context) {
+std::optional<voxels::ScoredThreshold> best_threshold(
+    const Model& model, const std::vector<voxels::TrainingVolume>& volumes,
+    std::span<const size_t> held_out, const Context& context) {
   if (model.background < 0) return std::nullopt;
-  pbt::ThresholdSearch search(model.classes);
+  voxels::ThresholdSearch search(model.classes);
   Wanted wanted;
   wanted.distribution = true;
   for (const size_t v : held_out) {
-    const pbt::TrainingVolume& volume = volumes[v];
+    const voxels::TrainingVolume& volume = volumes[v];
     context.throw_if_stopped("stopped while the held-out volumes were evaluated");
     const LabelVolume& truth = volume.true_labels.empty() ? volume.labels : volume.true_labels;
     const Maps maps = evaluate_volume(model, volume.components(), wanted, 0, context);
     const Volume<float>& around = maps.distribution[static_cast<size_t>(model.background)];
     for (int64_t i = 0; i < truth.voxels(); ++i) {
-      if (truth[i] == pbt::kUnlabelled) continue;
+      if (truth[i] == voxels::kUnlabelled) continue;
       const int its = class_of(model.class_table, truth[i]);
       search.add(1 - around[i], likeliest_structure(model, maps.distribution, i),
-                 its == model.background ? pbt::ThresholdSearch::kNone : its);
+                 its == model.background ? voxels::ThresholdSearch::kNone : its);
     }
   }
   return search.best();
 }
 
 /// Says how right each depth is, and finds the threshold.
-void validate(Model& model, const std::vector<pbt::TrainingVolume>& volumes,
-              std::span<const size_t> held_out, pbt::TrainReport* report, const Context& context) {
+void validate(Model& model, const std::vector<voxels::TrainingVolume>& volumes,
+              std::span<const size_t> held_out, voxels::TrainReport* report,
+              const Context& context) {
   const std::vector<double> accuracies = depth_accuracies(model.info);
   for (size_t d = 0; d < accuracies.size(); ++d) {
     context.info("held-out accuracy at depth " + std::to_string(d) + ": " +
@@ -318,7 +318,7 @@ void validate(Model& model, const std::vector<pbt::TrainingVolume>& volumes,
   }
   const auto best = best_threshold(model, volumes, held_out, context);
   if (!best) return;
-  pbt::store_threshold(*best, model.info, context);
+  voxels::store_threshold(*best, model.info, context);
   for (size_t c = 0; report != nullptr && c < best->class_dice.size(); ++c) {
     if (best->class_dice[c] < 0) continue;  // it does not occur
     report->class_dice.emplace_back(model.class_table[c].name, best->class_dice[c]);
@@ -342,32 +342,31 @@ void add_trees(Model& model, const PartialForest& trees, const Pool& pool,
 
 }  // namespace
 
-pbt::TrainingVolume make_training_volume(const std::string& name,
-                                         std::span<const Volume<float>> images,
-                                         const LabelVolume& labels, const image::ModelSpace& space,
-                                         const pbt::LabelConfig& config, const Context& context) {
-  pbt::TrainingVolume volume = pbt::in_model_space(name, images, labels, space, context);
+voxels::TrainingVolume make_training_volume(
+    const std::string& name, std::span<const Volume<float>> images, const LabelVolume& labels,
+    const image::ModelSpace& space, const voxels::LabelConfig& config, const Context& context) {
+  voxels::TrainingVolume volume = voxels::in_model_space(name, images, labels, space, context);
   const auto contains = [](const std::vector<int>& values, int32_t value) {
     return std::find(values.begin(), values.end(), value) != values.end();
   };
   const auto merged = mapped<int32_t>(volume.labels, [&](int32_t label) {
-    if (label == pbt::kUnlabelled || contains(config.ignore, label)) return pbt::kUnlabelled;
+    if (label == voxels::kUnlabelled || contains(config.ignore, label)) return voxels::kUnlabelled;
     if (config.positive.empty()) return label;
     return contains(config.positive, label) ? config.class_value : 0;
   });
   volume.labels = merged;
   if (const int border = config.border_voxels.value_or(0); border > 0) {
-    const Volume<uint8_t> near = pbt::near_boundary(merged, border, context.threads);
+    const Volume<uint8_t> near = voxels::near_boundary(merged, border, context.threads);
     volume.true_labels = merged;
     for (int64_t i = 0; i < near.voxels(); ++i) {
-      if (near[i] != 0) volume.labels[i] = pbt::kUnlabelled;
+      if (near[i] != 0) volume.labels[i] = voxels::kUnlabelled;
     }
   }
-  volume.digest = pbt::digest_of(volume);
+  volume.digest = voxels::digest_of(volume);
   return volume;
 }
 
-std::vector<double> depth_accuracies(const pbt::ModelInfo& info) {
+std::vector<double> depth_accuracies(const voxels::ModelInfo& info) {
   std::vector<double> accuracies;
   while (const auto value =
              info.measured("depth " + std::to_string(accuracies.size()) + " accuracy")) {
@@ -376,13 +375,13 @@ std::vector<double> depth_accuracies(const pbt::ModelInfo& info) {
   return accuracies;
 }
 
-Model train_forest(const std::vector<pbt::TrainingVolume>& volumes, const image::ModelSpace& space,
-                   const pbt::TrainConfig& config, const TrainHooks& hooks,
-                   pbt::TrainReport* report, const Context& context) {
+Model train_forest(const std::vector<voxels::TrainingVolume>& volumes,
+                   const image::ModelSpace& space, const voxels::TrainConfig& config,
+                   const TrainHooks& hooks, voxels::TrainReport* report, const Context& context) {
   if (volumes.empty()) throw InputError("there is no training volume");
-  const pbt::ForestConfig& forest = config.forest;
-  const pbt::VolumeSplit split =
-      pbt::hold_out(volumes, config.validation.fraction.value_or(0), context.seed);
+  const voxels::ForestConfig& forest = config.forest;
+  const voxels::VolumeSplit split =
+      voxels::hold_out(volumes, config.validation.fraction.value_or(0), context.seed);
   Model model = start_model(volumes, space, config, context.seed);
   std::vector<uint32_t> weights;
   Labelled drawn = draw_all(volumes, split, model, forest, weights);
@@ -395,10 +394,10 @@ Model train_forest(const std::vector<pbt::TrainingVolume>& volumes, const image:
                std::to_string(drawn.training) + " samples of " + std::to_string(model.classes) +
                " classes, " + std::to_string(model.channels.size()) + " channels; " +
                std::to_string(split.held_out.size()) + " volumes held out");
-  const pbt::TrainingImages images = pbt::load_training_images(
+  const voxels::TrainingImages images = voxels::load_training_images(
       volumes, model.channels, config.space.padding, pool.reach(), context);
-  pool.place(pbt::place_samples(drawn.samples, volumes, images), images,
-             pbt::range_samples(drawn.samples, drawn.training, context), context);
+  pool.place(voxels::place_samples(drawn.samples, volumes, images), images,
+             voxels::range_samples(drawn.samples, drawn.training, context), context);
 
   // Trees, round by round.
   HeldOut held_out(drawn, model.classes, forest.depth);

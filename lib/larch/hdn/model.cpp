@@ -7,9 +7,9 @@
 #include <cmath>
 
 #include "larch/core/error.h"
-#include "larch/pbt/model.h"
 #include "larch/pose/hypotheses.h"
 #include "larch/tree/check.h"
+#include "larch/voxels/model.h"
 
 namespace larch::hdn {
 namespace {
@@ -45,9 +45,9 @@ void check_detector(const Detector& d, const Model& model, const std::string& wh
       refuse_model(where + " has a steerable feature out of range");
     }
   }
-  const std::vector<int64_t> bounds = pbt::channel_bounds(model.space, model.channels);
+  const std::vector<int64_t> bounds = voxels::channel_bounds(model.space, model.channels);
   for (const features::HaarFeature& f : d.haar) {
-    pbt::check_feature(features::boxes_of(f), bounds);
+    voxels::check_feature(features::boxes_of(f), bounds);
   }
   const size_t features = std::max(d.haar.size(), d.steerable.size());
   if (!d.is_forest()) return tree::check_ensemble(d.trees, features);
@@ -169,7 +169,7 @@ void check_model(const Model& model, bool is_finished) {
     refuse_model("its voxels are no cubes of 0.01 to 1000 mm");
   }
   if (model.halvings < 0 || model.levels() > kMaximumLevels) refuse_model("it has too many levels");
-  pbt::check_images(model.space, model.channels);
+  voxels::check_images(model.space, model.channels);
   if (!(model.prior_weight >= 0 && model.prior_weight <= 1000) || model.mean_of_first < 0) {
     refuse_model("it has a rule out of range");
   }

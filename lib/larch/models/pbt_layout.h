@@ -13,7 +13,7 @@ namespace larch::models {
 
 /// The class that a model tells from the rest.
 struct ClassLabel {
-  pbt::ModelInfo& info;
+  voxels::ModelInfo& info;
 };
 template <class V>
 void layout(V& v, ClassLabel& label) {
@@ -23,7 +23,7 @@ void layout(V& v, ClassLabel& label) {
 
 /// What every model that labels voxels says about itself.
 template <class V>
-void image_model_fields(V& v, pbt::ImageModel& model) {
+void image_model_fields(V& v, voxels::ImageModel& model) {
   v("space", Space{model.space, model.padding}, "the images it is for");
   v("tool_version", model.info.tool_version, "version of Larch that trained it");
   v("seed", model.info.seed, "of all draws");

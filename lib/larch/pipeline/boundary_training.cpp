@@ -99,7 +99,7 @@ void add_report(const boundary::Model& model, const boundary::TrainReport& repor
 }  // namespace
 
 Outputs train_boundary(const TrainingFiles& files, boundary::BoundaryConfig config,
-                       const pbt::TrainConfig& shared, const std::string& start_model,
+                       const voxels::TrainConfig& shared, const std::string& start_model,
                        const Context& context) {
   const std::optional<hdn::Model> network = network_of(start_model);
   const hdn::Model* known = network ? &*network : nullptr;
@@ -120,7 +120,7 @@ Outputs train_boundary(const TrainingFiles& files, boundary::BoundaryConfig conf
 }
 
 Plan plan_boundary_training(const TrainingFiles& files, boundary::BoundaryConfig config,
-                            const pbt::TrainConfig& shared, const std::string& start_model,
+                            const voxels::TrainConfig& shared, const std::string& start_model,
                             const Context& context) {
   const std::optional<hdn::Model> network = network_of(start_model);
   const boundary::Model start = start_boundary(config, shared, network ? &*network : nullptr);

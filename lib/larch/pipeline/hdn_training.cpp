@@ -136,7 +136,7 @@ void warn_of_weakness(const hdn::TrainReport& report, const hdn::Model& model,
 }  // namespace
 
 Outputs train_hdn(const TrainingFiles& files, const hdn::HdnConfig& config,
-                  const pbt::TrainConfig& shared, const Context& context) {
+                  const voxels::TrainConfig& shared, const Context& context) {
   const TrainingCases cases = training_cases(
       files, {}, [&](const Case& c, const Grid& grid) { return read_case(c, files, grid); });
   const TrainResult result =
@@ -152,7 +152,7 @@ Outputs train_hdn(const TrainingFiles& files, const hdn::HdnConfig& config,
 }
 
 Plan plan_hdn_training(const TrainingFiles& files, hdn::HdnConfig config,
-                       const pbt::TrainConfig& shared, const Context& context) {
+                       const voxels::TrainConfig& shared, const Context& context) {
   const hdn::Model model = start_network(config, shared, files.labels, context.seed);
   Plan plan;
   plan.table = {{"id", "voxels", "spacing_mm", "truth"}};

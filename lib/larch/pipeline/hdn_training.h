@@ -15,11 +15,11 @@ inline constexpr const char* kPosesColumn = "poses";
 /// the outputs are the network and the picture of the recall of its stages, with figures. Throws as
 /// train_network.
 Outputs train_hdn(const TrainingFiles& files, const hdn::HdnConfig& config,
-                  const pbt::TrainConfig& shared, const Context& context);
+                  const voxels::TrainConfig& shared, const Context& context);
 
 /// Finds by headers of images, label maps and poses what train_hdn would refuse before the training
 /// begins, and makes a table of the cases.
 Plan plan_hdn_training(const TrainingFiles& files, hdn::HdnConfig config,
-                       const pbt::TrainConfig& shared, const Context& context);
+                       const voxels::TrainConfig& shared, const Context& context);
 
 }  // namespace larch::pipeline

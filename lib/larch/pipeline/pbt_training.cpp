@@ -20,16 +20,16 @@
 #include "larch/forest/train.h"
 #include "larch/io/image/image.h"
 #include "larch/models/model_file.h"
-#include "larch/pbt/train/pool.h"
 #include "larch/pipeline/components.h"
 #include "larch/pipeline/training_plot.h"
+#include "larch/voxels/pool.h"
 
 namespace larch::pipeline {
 namespace {
 
 /// What is left out of a label map because of its data set; adds its labels to `seen`.
 std::vector<int> left_out(const TrainingFiles& files, const Case& c, const std::set<int>& in_map,
-                          std::set<int>& seen, const pbt::LabelConfig& labels,
+                          std::set<int>& seen, const voxels::LabelConfig& labels,
                           const Context& context) {
   std::vector<int> named = labels.named_values();
   named.insert(named.end(), labels.positive.begin(), labels.positive.end());
@@ -38,7 +38,7 @@ std::vector<int> left_out(const TrainingFiles& files, const Case& c, const std::
 }
 
 /// The cases of a training of these files, which must outlive them.
-TrainingCases voxel_cases(const TrainingFiles& files, const pbt::TrainConfig& config,
+TrainingCases voxel_cases(const TrainingFiles& files, const voxels::TrainConfig& config,
                           const Context& context) {
   const std::vector<std::string>& components = config.space.components;
   const auto seen = std::make_shared<std::set<int>>();
@@ -64,7 +64,7 @@ TrainingCases voxel_cases(const TrainingFiles& files, const pbt::TrainConfig& co
 
 }  // namespace
 
-Outputs train_voxels(const TrainingFiles& files, const pbt::TrainConfig& config,
+Outputs train_voxels(const TrainingFiles& files, const voxels::TrainConfig& config,
                      const Context& context) {
   const TrainResult result = train_trees(voxel_cases(files, config, context), config,
                                          training_run(files, context), context);
@@ -79,7 +79,7 @@ Outputs train_voxels(const TrainingFiles& files, const pbt::TrainConfig& config,
   } else {
     auto depths = nlohmann::ordered_json::array();
     for (const auto& [log_loss, auc] :
-         pbt::depth_scores(std::get<pbt::Model>(*result.model).info)) {
+         voxels::depth_scores(std::get<pbt::Model>(*result.model).info)) {
       depths.push_back({{"depth", depths.size()}, {"log_loss", log_loss}, {"auc", auc}});
     }
     if (!depths.empty()) outputs.report("held_out_by_depth", depths);
@@ -95,7 +95,8 @@ struct ClassCounts {
   int64_t positive = 0, other = 0, ignored = 0;
 };
 
-ClassCounts classes_of(const std::map<int32_t, int64_t>& counts, const pbt::LabelConfig& config) {
+ClassCounts classes_of(const std::map<int32_t, int64_t>& counts,
+                       const voxels::LabelConfig& config) {
   const auto holds = [](const std::vector<int>& values, int32_t label) {
     return std::find(values.begin(), values.end(), label) != values.end();
   };
@@ -117,7 +118,7 @@ struct SurveyedCase {
 };
 
 /// Looks at all cases, several at a time.
-std::vector<SurveyedCase> survey(const TrainingFiles& files, const pbt::TrainConfig& config,
+std::vector<SurveyedCase> survey(const TrainingFiles& files, const voxels::TrainConfig& config,
                                  const Context& context) {
   std::vector<SurveyedCase> found(files.cases.size());
   cases::CaseLoop loop;
@@ -153,7 +154,7 @@ std::string labels_cell(const std::map<int32_t, int64_t>& counts) {
 
 /// The table of the cases, their problems, and what can be said of their labels together.
 void describe_cases(const TrainingFiles& files, const std::vector<SurveyedCase>& surveyed,
-                    pbt::TrainConfig config, Plan& plan, const Context& context) {
+                    voxels::TrainConfig config, Plan& plan, const Context& context) {
   const std::vector<Case>& cases = files.cases;
   plan.table = {{"id", "voxels", "spacing_mm", "class", "other", "ignored", "labels"}};
   ClassCounts all;
@@ -163,7 +164,7 @@ void describe_cases(const TrainingFiles& files, const std::vector<SurveyedCase>&
   }
   if (!files.labels.empty()) values = label_values(voxel_cases(files, config, context), config);
   choose_classifier(config, values, context);
-  pbt::check_config(config, context.seed);
+  voxels::check_config(config, context.seed);
   for (size_t i = 0; i < cases.size(); ++i) {
     const SurveyedCase& s = surveyed[i];
     if (s.failure) {
@@ -185,7 +186,7 @@ void describe_cases(const TrainingFiles& files, const std::vector<SurveyedCase>&
   try {
     check_labels(config.labels.positive, seen, "labels/positive");
     check_labels(config.labels.named_values(), seen, "labels/names");
-    if (config.classifier == pbt::ClassifierKind::kForest && config.labels.positive.empty()) {
+    if (config.classifier == voxels::ClassifierKind::kForest && config.labels.positive.empty()) {
       if (config.labels.background) {
         check_labels({*config.labels.background}, seen, "labels/background");
       }
@@ -207,9 +208,9 @@ void describe_cases(const TrainingFiles& files, const std::vector<SurveyedCase>&
 
 }  // namespace
 
-Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
+Plan plan_training(const TrainingFiles& files, const voxels::TrainConfig& config,
                    const Context& context) {
-  pbt::check_config(config, context.seed);
+  voxels::check_config(config, context.seed);
   const std::vector<SurveyedCase> surveyed = survey(files, config, context);
   Plan plan;
   describe_cases(files, surveyed, config, plan, context);

@@ -15,7 +15,7 @@ namespace larch::pipeline {
 /// figures. The model depends on the voxels, the configuration and context.seed alone.
 /// Throws InputError (files, grids, a label that never occurs), UsageError (configuration, an
 /// output that is one of the volumes), MemoryError, and Stopped after a checkpoint.
-Outputs train_voxels(const TrainingFiles& files, const pbt::TrainConfig& config,
+Outputs train_voxels(const TrainingFiles& files, const voxels::TrainConfig& config,
                      const Context& context);
 
 /// The picture of the training of a model, to be written to `path`; none if that is empty.
@@ -24,7 +24,7 @@ void add_plot(const std::string& path, const models::AnyModel& model, Outputs& o
 /// Finds by the label maps and the headers of the images what train_voxels would refuse before the
 /// training begins, and makes a table of the cases. Problems of single cases are in the plan;
 /// throws the rest.
-Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
+Plan plan_training(const TrainingFiles& files, const voxels::TrainConfig& config,
                    const Context& context);
 
 }  // namespace larch::pipeline

@@ -70,9 +70,9 @@ std::string title_of(const pbt::Model& model) {
 }
 
 /// Scores on held-out volumes over the depth at which the trees are cut off.
-RgbImage depth_plot(const std::vector<pbt::DepthScore>& scores) {
+RgbImage depth_plot(const std::vector<voxels::DepthScore>& scores) {
   picture::Curve log_loss{.name = "log-loss"}, missed{.name = "1 - AUC"};
-  for (const pbt::DepthScore& score : scores) {
+  for (const voxels::DepthScore& score : scores) {
     for (picture::Curve* curve : {&log_loss, &missed}) {
       curve->x.push_back(static_cast<double>(curve->x.size()));
     }
@@ -121,7 +121,7 @@ RgbImage history_plot(const pbt::Model& model) {
   options.x_label = "round of boosting";
   options.y_label = "bound of the training error, mean of the nodes";
   RgbImage picture = picture::plot(history_curves(model), options);
-  const std::vector<pbt::DepthScore> scores = pbt::depth_scores(model.info);
+  const std::vector<voxels::DepthScore> scores = voxels::depth_scores(model.info);
   if (scores.empty()) return picture;
   const RgbImage below = depth_plot(scores);
   picture.height += below.height;

@@ -79,7 +79,7 @@ struct BoundaryCourse {
   std::vector<boundary::TrainingCase> cases;
   boundary::Model start;
   boundary::BoundaryConfig config;
-  pbt::TrainConfig shared;
+  voxels::TrainConfig shared;
 
   explicit BoundaryCourse(uint64_t count) {
     std::vector<std::vector<Vec3d>> vertices;

@@ -12,8 +12,8 @@ namespace larch::fixtures {
 
 /// A volume of two modalities with two blobs, each of which only one of them shows, and a third one
 /// that both show: labels 0, 5 (union of the first two) and -3.
-inline pbt::TrainingVolume two_modalities(const Vec3i& size, uint64_t seed,
-                                          const pbt::TrainConfig& config, int only = -1) {
+inline voxels::TrainingVolume two_modalities(const Vec3i& size, uint64_t seed,
+                                             const voxels::TrainConfig& config, int only = -1) {
   const Grid grid = grid_of(size);
   std::vector<Volume<float>> images(2, Volume<float>(grid));
   LabelVolume labels(grid);
@@ -40,21 +40,21 @@ inline pbt::TrainingVolume two_modalities(const Vec3i& size, uint64_t seed,
     }
   }
   if (only >= 0) images = {images[static_cast<size_t>(only)]};
-  const bool is_forest = config.classifier == pbt::ClassifierKind::kForest;
+  const bool is_forest = config.classifier == voxels::ClassifierKind::kForest;
   return is_forest ? forest::make_training_volume("scene", images, labels, space_of(config),
                                                   config.labels, context_of())
-                   : pbt::make_training_volume("scene", images, labels, space_of(config),
-                                               config.labels, context_of());
+                   : voxels::make_training_volume("scene", images, labels, space_of(config),
+                                                  config.labels, context_of());
 }
 
 /// Settings of a forest that is trained in a moment on such volumes.
-inline pbt::TrainConfig forest_config(size_t components = 2) {
-  pbt::TrainConfig config = small_config();
-  config.classifier = pbt::ClassifierKind::kForest;
+inline voxels::TrainConfig forest_config(size_t components = 2) {
+  voxels::TrainConfig config = small_config();
+  config.classifier = voxels::ClassifierKind::kForest;
   config.labels.border_voxels = 0;
   config.labels.background = 0;
   if (components > 1) config.space.components = {"T1", "T2"};
-  config.features.filters = {{image::ChannelKind::kSmooth, {1}, pbt::FilterInput::kEach}};
+  config.features.filters = {{image::ChannelKind::kSmooth, {1}, voxels::FilterInput::kEach}};
   config.forest.trees = 4;
   config.forest.depth = 8;
   config.forest.round_features = 24;
@@ -64,19 +64,20 @@ inline pbt::TrainConfig forest_config(size_t components = 2) {
   return config;
 }
 
-inline std::vector<pbt::TrainingVolume> forest_volumes(int count, const pbt::TrainConfig& config,
-                                                       const Vec3i& size = {28, 26, 9},
-                                                       int only = -1) {
-  std::vector<pbt::TrainingVolume> volumes;
+inline std::vector<voxels::TrainingVolume> forest_volumes(int count,
+                                                          const voxels::TrainConfig& config,
+                                                          const Vec3i& size = {28, 26, 9},
+                                                          int only = -1) {
+  std::vector<voxels::TrainingVolume> volumes;
   for (int v = 0; v < count; ++v) {
     volumes.push_back(two_modalities(size, 50 + static_cast<uint64_t>(v), config, only));
   }
-  pbt::sort_by_digest(volumes);
+  voxels::sort_by_digest(volumes);
   return volumes;
 }
 
-inline forest::Model train_forest(const std::vector<pbt::TrainingVolume>& volumes,
-                                  const pbt::TrainConfig& config, const Context& context,
+inline forest::Model train_forest(const std::vector<voxels::TrainingVolume>& volumes,
+                                  const voxels::TrainConfig& config, const Context& context,
                                   const forest::TrainHooks& hooks = {}) {
   return forest::train_forest(volumes, space_of(config), config, hooks, nullptr, context);
 }

@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "larch/core/error.h"
-#include "larch/pbt/evaluate/slabs.h"
+#include "larch/pbt/evaluate/evaluate.h"
 #include "larch/pbt/train/train.h"
 #include "tests/unit/forest/forest_scenes.h"
 #include "tests/unit/tree/forest_fixtures.h"
@@ -30,7 +30,7 @@ double dice_of(const LabelVolume& found, const LabelVolume& truth) {
 }
 
 double forest_dice(size_t components, int only) {
-  const pbt::TrainConfig config = forest_config(components);
+  const voxels::TrainConfig config = forest_config(components);
   const auto model =
       train_forest(forest_volumes(3, config, {28, 26, 9}, only), config, context_of(2));
   const auto test = fixtures::two_modalities({28, 26, 9}, 99, config, only);
@@ -51,8 +51,8 @@ TEST_CASE("A forest of both modalities finds what neither shows alone") {
 
 TEST_CASE("A boosting tree of both modalities finds what neither shows alone") {
   const auto dice = [&](size_t components, int only) {
-    pbt::TrainConfig config = forest_config(components);
-    config.classifier = pbt::ClassifierKind::kTree;
+    voxels::TrainConfig config = forest_config(components);
+    config.classifier = voxels::ClassifierKind::kTree;
     config.labels.background = {};
     config.labels.positive = {5};
     config.features.filters.clear();
@@ -75,7 +75,7 @@ TEST_CASE("A boosting tree of both modalities finds what neither shows alone") {
 }
 
 TEST_CASE("The classes are the labels that occur, scattered and negative ones too") {
-  const pbt::TrainConfig config = forest_config();
+  const voxels::TrainConfig config = forest_config();
   const auto model = train_forest(forest_volumes(3, config), config, context_of());
   REQUIRE(model.classes == 3);
   CHECK(model.class_table[0].value == -3);
@@ -90,15 +90,15 @@ TEST_CASE("The classes are the labels that occur, scattered and negative ones to
 }
 
 TEST_CASE("Two classes: labels/positive against the rest") {
-  pbt::TrainConfig config = forest_config();
+  voxels::TrainConfig config = forest_config();
   config.labels.background = {};
   config.labels.positive = {5};
   config.labels.class_value = 9;
   config.labels.ignore = {-3};
-  config.forest.pool = pbt::ForestPool::kHaar;
+  config.forest.pool = voxels::ForestPool::kHaar;
   config.forest.depth = 6;
   const auto volumes = forest_volumes(3, config);
-  CHECK(std::count(volumes[0].labels.begin(), volumes[0].labels.end(), pbt::kUnlabelled) > 100);
+  CHECK(std::count(volumes[0].labels.begin(), volumes[0].labels.end(), voxels::kUnlabelled) > 100);
   const auto model = train_forest(volumes, config, context_of());
   REQUIRE(model.classes == 2);
   CHECK(model.class_table[1].value == 9);
@@ -106,7 +106,7 @@ TEST_CASE("Two classes: labels/positive against the rest") {
 }
 
 TEST_CASE("A forest depends on volumes, settings and seed alone") {
-  pbt::TrainConfig config = forest_config();
+  voxels::TrainConfig config = forest_config();
   config.validation.fraction = 0.34;
   const auto volumes = forest_volumes(3, config);
   const auto one = train_forest(volumes, config, context_of(1));
@@ -135,9 +135,9 @@ TEST_CASE("A forest depends on volumes, settings and seed alone") {
 }
 
 TEST_CASE("A pool that is no larger than a round is filled once, with the same result") {
-  pbt::TrainConfig config = forest_config();
+  voxels::TrainConfig config = forest_config();
   config.features.filters.clear();
-  config.forest.pool = pbt::ForestPool::kHaar;
+  config.forest.pool = voxels::ForestPool::kHaar;
   config.features.count = 60;
   config.forest.round_features = 1000;
   const auto volumes = forest_volumes(2, config);
@@ -147,7 +147,7 @@ TEST_CASE("A pool that is no larger than a round is filled once, with the same r
 }
 
 TEST_CASE("Volumes that give no two classes are refused, and a bag may miss one") {
-  pbt::TrainConfig config = forest_config();
+  voxels::TrainConfig config = forest_config();
   config.labels.background = {};
   config.labels.ignore = {5, -3};
   CHECK_THROWS_WITH(train_forest(forest_volumes(2, config), config, context_of()),
@@ -176,7 +176,7 @@ TEST_CASE("Volumes that give no two classes are refused, and a bag may miss one"
 }
 
 TEST_CASE("Slabs, regions and the number of threads do not change what a forest says") {
-  pbt::TrainConfig config = forest_config();
+  voxels::TrainConfig config = forest_config();
   config.features.channels = {image::ChannelKind::kIntensity, image::ChannelKind::kGaussian};
   const auto model = train_forest(forest_volumes(2, config, {28, 26, 14}), config, context_of());
   const auto image = fixtures::two_modalities({28, 26, 40}, 7, config).components();
@@ -228,7 +228,7 @@ TEST_CASE("Slabs, regions and the number of threads do not change what a forest 
 }
 
 TEST_CASE("A forest of pictures says the same of a volume in slabs of one slice") {
-  const pbt::TrainConfig config = forest_config();
+  const voxels::TrainConfig config = forest_config();
   const auto model = train_forest(forest_volumes(2, config, {28, 26, 1}), config, context_of());
   const Vec3i size{28, 26, 12};
   const auto image = fixtures::two_modalities(size, 7, config).components();

@@ -10,8 +10,8 @@
 #include "larch/hdn/detect.h"
 #include "larch/hdn/train/train.h"
 #include "larch/image/preprocess.h"
-#include "larch/pbt/train/pool.h"
 #include "larch/phantom/poses.h"
+#include "larch/voxels/pool.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 
 namespace larch::fixtures {
@@ -73,7 +73,7 @@ struct Course {
     start.space.spacing_mm = {mm, mm, mm};
     start.halvings = config.halvings;
     start.prior_weight = config.prior_weight;
-    start.channels = pbt::channel_specs(shared.features);
+    start.channels = voxels::channel_specs(shared.features);
     for (const size_t i : hdn::check_config(config)) {
       const hdn::StructureConfig& s = config.structures[i];
       hdn::Structure& structure = start.structures.emplace_back();

@@ -37,7 +37,8 @@ TEST_CASE(
     "a network finds objects in images that it has not seen; empty and small ones are borne") {
   Course course(64, {{"object", ""}});
   make_small(course);
-  course.shared.classifier = GENERATE(pbt::ClassifierKind::kTree, pbt::ClassifierKind::kForest);
+  course.shared.classifier =
+      GENERATE(voxels::ClassifierKind::kTree, voxels::ClassifierKind::kForest);
   course.prepare(16);
   Model model = course.train();
   const ResidentModel network = resident(model);
@@ -136,7 +137,8 @@ Course smallest() {
 
 TEST_CASE("threads and interruptions do not change a network, of which cases may lack structures") {
   Course course = smallest();
-  course.shared.classifier = GENERATE(pbt::ClassifierKind::kTree, pbt::ClassifierKind::kForest);
+  course.shared.classifier =
+      GENERATE(voxels::ClassifierKind::kTree, voxels::ClassifierKind::kForest);
   course.prepare(8, [](int n, auto& truth) {
     if (n == 2 || n == 4) truth[1].reset();  // the child
     if (n == 3 || n == 4) truth[0].reset();

@@ -17,7 +17,7 @@ using namespace larch;
 
 const forest::Model& model() {
   static const forest::Model made = [] {
-    pbt::TrainConfig config = fixtures::forest_config();
+    voxels::TrainConfig config = fixtures::forest_config();
     config.forest.trees = 2;
     config.validation.fraction = 0.4;
     return fixtures::train_forest(fixtures::forest_volumes(2, config), config,

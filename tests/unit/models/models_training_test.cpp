@@ -13,8 +13,8 @@ using fixtures::bytes_of;
 using fixtures::context_of;
 using fixtures::read_bytes;
 
-pbt::TrainConfig config_with_everything() {
-  pbt::TrainConfig config = fixtures::small_config();
+voxels::TrainConfig config_with_everything() {
+  voxels::TrainConfig config = fixtures::small_config();
   config.features.pyramid_levels = 2;
   config.features.channels = {image::ChannelKind::kIntensity,
                               image::ChannelKind::kGradientMagnitude};
@@ -26,16 +26,17 @@ pbt::TrainConfig config_with_everything() {
   return config;
 }
 
-pbt::Model train_on(const std::vector<pbt::TrainingVolume>& volumes, const pbt::TrainConfig& config,
-                    const pbt::TrainHooks& hooks, const Context& context) {
+pbt::Model train_on(const std::vector<voxels::TrainingVolume>& volumes,
+                    const voxels::TrainConfig& config, const pbt::TrainHooks& hooks,
+                    const Context& context) {
   return pbt::train_trees(volumes, fixtures::space_of(config), config, hooks, nullptr, context);
 }
 
 }  // namespace
 
 TEST_CASE("the model file does not depend on threads") {
-  const pbt::TrainConfig config = config_with_everything();
-  const std::vector<pbt::TrainingVolume> volumes = fixtures::hard_volumes(3);
+  const voxels::TrainConfig config = config_with_everything();
+  const std::vector<voxels::TrainingVolume> volumes = fixtures::hard_volumes(3);
   const std::string one = bytes_of(train_on(volumes, config, {}, context_of(1)));
   CHECK(bytes_of(train_on(volumes, config, {}, context_of(2))) == one);
   CHECK(bytes_of(train_on(volumes, config, {}, context_of(8))) == one);
@@ -43,8 +44,8 @@ TEST_CASE("the model file does not depend on threads") {
 }
 
 TEST_CASE("a training that is stopped at any node goes on to the same bytes") {
-  const pbt::TrainConfig config = config_with_everything();
-  const std::vector<pbt::TrainingVolume> volumes = fixtures::hard_volumes(3);
+  const voxels::TrainConfig config = config_with_everything();
+  const std::vector<voxels::TrainingVolume> volumes = fixtures::hard_volumes(3);
   const test::Folder folder;
   const std::string checkpoint = folder / "checkpoint";
   const auto checkpoint_bytes = [&](const pbt::PartialModel& partial) {
@@ -87,11 +88,11 @@ TEST_CASE("a training that is stopped at any node goes on to the same bytes") {
 }
 
 TEST_CASE("an ensemble does not depend on threads, and goes on from any node") {
-  pbt::TrainConfig config = config_with_everything();
-  config.classifier = pbt::ClassifierKind::kEnsemble;
+  voxels::TrainConfig config = config_with_everything();
+  config.classifier = voxels::ClassifierKind::kEnsemble;
   config.ensemble.trees = 3;
   config.tree.depth = 2;
-  const std::vector<pbt::TrainingVolume> volumes = fixtures::hard_volumes(4);
+  const std::vector<voxels::TrainingVolume> volumes = fixtures::hard_volumes(4);
   std::vector<std::string> checkpoints;
   const test::Folder folder;
   pbt::TrainHooks hooks;
@@ -112,15 +113,15 @@ TEST_CASE("an ensemble does not depend on threads, and goes on from any node") {
 }
 
 TEST_CASE("A checkpoint of other training data is refused") {
-  const pbt::TrainConfig config = fixtures::small_config();
-  const std::vector<pbt::TrainingVolume> volumes = fixtures::hard_volumes(1);
+  const voxels::TrainConfig config = fixtures::small_config();
+  const std::vector<voxels::TrainingVolume> volumes = fixtures::hard_volumes(1);
   pbt::PartialModel kept;
   pbt::TrainHooks hooks;
   hooks.after_step = [&](const pbt::PartialModel& partial) { kept = partial; };
   train_on(volumes, config, hooks, context_of());
   pbt::TrainHooks resume;
   resume.resume = &kept;
-  const std::vector<pbt::TrainingVolume> other = fixtures::hard_volumes(2);
+  const std::vector<voxels::TrainingVolume> other = fixtures::hard_volumes(2);
   CHECK_THROWS_AS(train_on(other, config, resume, context_of()), InputError);
   // A pool that is smaller than the one the checkpoint's features came from.
   REQUIRE_FALSE(kept.model.features.empty());

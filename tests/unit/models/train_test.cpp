@@ -15,7 +15,7 @@ using namespace larch;
 
 struct Course {
   std::vector<TrainingCase> all{};
-  pbt::TrainConfig config = fixtures::small_config();
+  voxels::TrainConfig config = fixtures::small_config();
 
   explicit Course(int32_t other_half = 1) {
     for (const uint64_t seed : {1, 2, 3}) {
@@ -52,7 +52,7 @@ TEST_CASE("Labels of several values make a forest, without those that are left o
   course.config = {};
   course.config.forest.trees = 1;
   CHECK(std::get<forest::Model>(*course.train().model).classes == 3);
-  course.config.classifier = pbt::ClassifierKind::kForest;
+  course.config.classifier = voxels::ClassifierKind::kForest;
   for (TrainingCase& c : course.all) c.left_out = {2};
   CHECK(std::get<forest::Model>(*course.train().model).classes == 2);
 }

@@ -10,7 +10,6 @@
 
 #include "larch/core/error.h"
 #include "larch/pbt/evaluate/evaluate.h"
-#include "larch/pbt/evaluate/slabs.h"
 #include "larch/pbt/train/ensemble.h"
 #include "larch/pbt/train/train.h"
 #include "larch/tree/train/select.h"
@@ -20,16 +19,16 @@
 namespace larch {
 namespace {
 
-pbt::TrainConfig ensemble_config(int trees) {
-  pbt::TrainConfig config = fixtures::small_config();
-  config.classifier = pbt::ClassifierKind::kEnsemble;
+voxels::TrainConfig ensemble_config(int trees) {
+  voxels::TrainConfig config = fixtures::small_config();
+  config.classifier = voxels::ClassifierKind::kEnsemble;
   config.ensemble.trees = trees;
   config.ensemble.feature_share = 0.3;
   return config;
 }
 
-pbt::Model train_on(const std::vector<pbt::TrainingVolume>& volumes, const pbt::TrainConfig& config,
-                    pbt::TrainReport* report = nullptr) {
+pbt::Model train_on(const std::vector<voxels::TrainingVolume>& volumes,
+                    const voxels::TrainConfig& config, voxels::TrainReport* report = nullptr) {
   return pbt::train_trees(volumes, fixtures::space_of(config), config, {}, report,
                           fixtures::context_of(2));
 }
@@ -83,8 +82,8 @@ TEST_CASE("An ensemble in slabs is the ensemble in one piece") {
   const Context context = fixtures::context_of(2);
   const auto whole =
       pbt::evaluate_volume<float>(ensemble, v, {}, int64_t{1} << 40, context, nullptr);
-  pbt::SlabProblem problem{v.size(), 4, false, true, int64_t{1} << 40};
-  const pbt::SlabPlan of_all = pbt::plan_slabs(ensemble, problem);
+  voxels::SlabProblem problem{v.size(), 4, false, true, int64_t{1} << 40};
+  const voxels::SlabPlan of_all = pbt::plan_slabs(ensemble, problem);
   pbt::Model one = ensemble;  // as large, but without sums of trees
   one.roots = {0};
   const int64_t more = of_all.bytes - pbt::plan_slabs(one, problem).bytes;
@@ -138,7 +137,7 @@ TEST_CASE("Bootstrap draws as many volumes as there are, with replacement") {
   std::set<std::vector<uint32_t>> different;
   double absent = 0;
   for (uint64_t seed = 0; seed < 50; ++seed) {
-    const auto times = pbt::bootstrap_counts(40, seed);
+    const auto times = tree::bootstrap_counts(40, seed);
     CHECK(std::accumulate(times.begin(), times.end(), 0u) == 40);
     absent += static_cast<double>(std::count(times.begin(), times.end(), 0u)) / (40 * 50);
     different.insert(times);
@@ -149,13 +148,13 @@ TEST_CASE("Bootstrap draws as many volumes as there are, with replacement") {
 
 TEST_CASE("Trees of an ensemble use their share of the features, and differ") {
   const auto volumes = fixtures::hard_volumes(4);
-  const pbt::TrainConfig config = ensemble_config(3);
-  pbt::TrainReport report;
+  const voxels::TrainConfig config = ensemble_config(3);
+  voxels::TrainReport report;
   const pbt::Model ensemble = train_on(volumes, config, &report);
   REQUIRE(ensemble.trees() == 3);
   std::set<uint64_t> masses;
   for (size_t t = 0; t < 3; ++t) {
-    const auto seed = pbt::tree_seed(fixtures::context_of().seed, t);
+    const auto seed = tree::tree_seed(fixtures::context_of().seed, t);
     const auto pool = static_cast<size_t>(report.figures[4].second);
     const auto share = static_cast<size_t>(std::ceil(0.3 * static_cast<double>(pool)));
     const auto allowed = tree::draw_columns({}, pool, share, seed, 0);
@@ -172,7 +171,7 @@ TEST_CASE("Trees of an ensemble use their share of the features, and differ") {
 
 TEST_CASE("Without bootstrap and with all features the trees differ by their samples only") {
   const auto volumes = fixtures::hard_volumes(2);
-  pbt::TrainConfig config = ensemble_config(2);
+  voxels::TrainConfig config = ensemble_config(2);
   config.ensemble.bootstrap = false;
   config.ensemble.feature_share = 1;
   config.tree.selected_positives = config.tree.selected_negatives = 60;
@@ -190,7 +189,7 @@ TEST_CASE("The log-loss of an ensemble is at most the mean of its trees'") {
   // -log is convex, so this holds whatever the trees are (Jensen).
   const auto volumes = fixtures::hard_volumes(4);
   const pbt::Model ensemble = train_on(volumes, ensemble_config(4));
-  const pbt::TrainingVolume& seen = volumes[0];
+  const voxels::TrainingVolume& seen = volumes[0];
   const Context context = fixtures::context_of(2);
   const auto log_loss = [&](const pbt::Model& model) {
     const Volume<float> p =
@@ -209,7 +208,7 @@ TEST_CASE("The log-loss of an ensemble is at most the mean of its trees'") {
 
 TEST_CASE("What a tree mined is not seen by the next, and fewer trees are the first of more") {
   const auto volumes = fixtures::hard_volumes(3);
-  pbt::TrainConfig config = ensemble_config(3);
+  voxels::TrainConfig config = ensemble_config(3);
   config.ensemble.bootstrap = false;
   const pbt::Model plain = train_on(volumes, config);
   config.mining.enabled = true;
@@ -243,7 +242,7 @@ TEST_CASE("A tree draws again until both classes occur") {
   for (size_t v = 1; v < volumes.size(); ++v) {  // the class is in one volume of four
     std::fill(volumes[v].classes.begin(), volumes[v].classes.end(), uint8_t{0});
   }
-  pbt::TrainConfig config = ensemble_config(12);  // a third of first draws would miss it
+  voxels::TrainConfig config = ensemble_config(12);  // a third of first draws would miss it
   config.tree.depth = 1;
   const pbt::Model ensemble = train_on(volumes, config);
   for (const uint32_t root : ensemble.roots) {

@@ -12,9 +12,9 @@
 #include "larch/data/volume.h"
 #include "larch/pbt/model.h"
 #include "larch/pbt/train/ensemble.h"
-#include "larch/pbt/train/samples.h"
 #include "larch/pbt/train/train.h"
 #include "larch/tree/self_test.h"
+#include "larch/voxels/samples.h"
 
 namespace larch::fixtures {
 
@@ -160,21 +160,21 @@ inline std::pair<Volume<float>, LabelVolume> ball_image(const Ball& ball, uint64
   }
   return {image, labels};
 }
-inline pbt::TrainingVolume ball_volume(const Ball& ball, uint64_t seed) {
+inline voxels::TrainingVolume ball_volume(const Ball& ball, uint64_t seed) {
   const auto [image, labels] = ball_image(ball, seed);
   image::ModelSpace space;
   space.intensity.rule = image::IntensityKind::kWindow;
   space.intensity.window_low = 0;
   space.intensity.window_high = 1023;
-  pbt::LabelConfig config;
+  voxels::LabelConfig config;
   config.border_voxels = 0;
-  return pbt::make_training_volume("ball", std::span(&image, 1), labels, space, config,
-                                   context_of());
+  return voxels::make_training_volume("ball", std::span(&image, 1), labels, space, config,
+                                      context_of());
 }
 
 /// A configuration that trains in a moment.
-inline pbt::TrainConfig small_config() {
-  pbt::TrainConfig config;
+inline voxels::TrainConfig small_config() {
+  voxels::TrainConfig config;
   config.features.pyramid_levels = 1;
   config.features.count = 200;
   config.features.window = 5;
@@ -190,18 +190,18 @@ inline pbt::TrainConfig small_config() {
   config.space.intensity.window_high = 1023;
   return config;
 }
-inline image::ModelSpace space_of(const pbt::TrainConfig& config) {
+inline image::ModelSpace space_of(const voxels::TrainConfig& config) {
   return {{1, 1, 1}, config.space.orientation, config.space.intensity};
 }
 
 /// Volumes that no single threshold separates, so that trees grow.
-inline std::vector<pbt::TrainingVolume> hard_volumes(int count) {
-  std::vector<pbt::TrainingVolume> volumes;
+inline std::vector<voxels::TrainingVolume> hard_volumes(int count) {
+  std::vector<voxels::TrainingVolume> volumes;
   volumes.reserve(static_cast<size_t>(count));
   for (int v = 0; v < count; ++v) {
     volumes.push_back(ball_volume({{14 + v, 13, 12}, 4.5, 560, 440, 400}, 100 + v));
   }
-  pbt::sort_by_digest(volumes);
+  voxels::sort_by_digest(volumes);
   return volumes;
 }
 

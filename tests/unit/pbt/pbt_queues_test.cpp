@@ -5,7 +5,7 @@
 
 #include "catch2/catch.hpp"
 
-#include "larch/pbt/evaluate/slabs.h"
+#include "larch/pbt/evaluate/evaluate.h"
 #include "larch/pbt/evaluate/walk_queues.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 

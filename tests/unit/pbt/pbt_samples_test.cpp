@@ -9,8 +9,8 @@
 
 #include "larch/core/random_math.h"
 #include "larch/learning/lowest_hash.h"
-#include "larch/pbt/train/samples.h"
-#include "larch/pbt/train/threshold.h"
+#include "larch/voxels/samples.h"
+#include "larch/voxels/threshold.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 
 namespace {

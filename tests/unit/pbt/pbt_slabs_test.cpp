@@ -8,7 +8,7 @@
 #include "catch2/catch.hpp"
 
 #include "larch/core/error.h"
-#include "larch/pbt/evaluate/slabs.h"
+#include "larch/pbt/evaluate/evaluate.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 
 namespace larch::pbt {

@@ -11,9 +11,9 @@
 #include "larch/core/random_math.h"
 #include "larch/forest/train.h"
 #include "larch/pbt/evaluate/evaluate.h"
-#include "larch/pbt/train/samples.h"
 #include "larch/pbt/train/train.h"
 #include "larch/tree/train/score.h"
+#include "larch/voxels/samples.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 
 namespace {

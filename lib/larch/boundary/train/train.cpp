@@ -66,7 +66,7 @@ std::vector<Stage> Training::learn(const Places& places, int halvings, LevelRepo
   const features::FrameCodes codes = features::fill_frames(frames, pool, maps, context);
   report.seconds_features = Seconds(std::chrono::steady_clock::now() - start).count();
   tree::ColumnTask task{shared.tree, shared.validation, *codes.source, places.samples, maps};
-  if (shared.classifier == pbt::ClassifierKind::kEnsemble) {
+  if (shared.classifier == voxels::ClassifierKind::kEnsemble) {
     task.trees = shared.ensemble.trees;
     task.feature_share = shared.ensemble.feature_share;
   }

@@ -203,7 +203,7 @@ TrainedStage train_boxes(const StageTask& task, StageReport& report, const Conte
   const features::FrameCodes codes = features::fill_frames(frames, pool, maps, context);
   report.seconds_features = seconds();
   const SharedConfig& shared = task.shared;
-  const bool is_ensemble = shared.classifier == pbt::ClassifierKind::kEnsemble;
+  const bool is_ensemble = shared.classifier == voxels::ClassifierKind::kEnsemble;
   tree::ColumnTask columns{shared.tree, shared.validation, *codes.source, boxes.samples, maps};
   if (is_ensemble) {
     columns.trees = shared.ensemble.trees;
@@ -211,7 +211,7 @@ TrainedStage train_boxes(const StageTask& task, StageReport& report, const Conte
   }
   const std::vector<learning::CodeMap> of_codes = learning::maps_of_codes(maps);
   TrainedStage trained = train_folds(task, [&](size_t fold) {
-    if (shared.classifier != pbt::ClassifierKind::kForest) {
+    if (shared.classifier != voxels::ClassifierKind::kForest) {
       return grow_fold(task, boxes, columns, pool, fold, context);
     }
     StageForest grown =

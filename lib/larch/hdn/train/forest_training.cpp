@@ -50,9 +50,9 @@ StageForest grow_forest(const StageTask& task, const StageColumns& from, size_t 
                                                    {from.maps.begin(), from.maps.end()});
   std::vector<tree::ForestTree> trees;
   for (size_t t = 0; t < static_cast<size_t>(config.trees); ++t) {
-    const uint64_t seed = pbt::tree_seed(context.seed, t);
+    const uint64_t seed = tree::tree_seed(context.seed, t);
     std::vector<uint32_t> drawn(cases.size(), 1), times;
-    if (config.bootstrap.value_or(true)) drawn = pbt::bootstrap_counts(cases.size(), seed);
+    if (config.bootstrap.value_or(true)) drawn = tree::bootstrap_counts(cases.size(), seed);
     for (const size_t p : place) times.push_back(p < cases.size() ? drawn[p] : 0);
     tree::ForestTask grow{config, 2, label, times, weights, seed};
     grow.draw = [&](uint32_t round) {

@@ -7,13 +7,13 @@
 #include "larch/core/error.h"
 #include "larch/features/linear/linear_source.h"
 #include "larch/hdn/train/stage_training.h"
-#include "larch/pbt/train/pool.h"
 #include "larch/pbt/train/train.h"
+#include "larch/voxels/pool.h"
 
 namespace larch::hdn {
 namespace {
 
-using pbt::VoxelClass;
+using voxels::VoxelClass;
 
 constexpr auto kNegative = static_cast<uint8_t>(VoxelClass::kNegative);
 constexpr auto kPositive = static_cast<uint8_t>(VoxelClass::kPositive);
@@ -79,8 +79,8 @@ Volume<uint8_t> classes_of(const StageTask& task, size_t c, StageReport& report)
 }
 
 /// The settings of pbt::train for a detector.
-pbt::TrainConfig voxel_config(const StageTask& task) {
-  pbt::TrainConfig config = task.shared;
+voxels::TrainConfig voxel_config(const StageTask& task) {
+  voxels::TrainConfig config = task.shared;
   config.samples.positives_per_volume = 27;
   config.samples.negatives_per_volume = task.config.negatives_per_volume;
   config.validation = {};
@@ -102,21 +102,22 @@ Detector detector_of(const StageTask& task, pbt::Model model) {
 }
 
 /// Forests, of whose folds all have the same samples and ranges of features.
-TrainedStage train_forests(const StageTask& task, const std::vector<pbt::TrainingVolume>& volumes,
-                           const pbt::TrainConfig& config, const Context& context) {
+TrainedStage train_forests(const StageTask& task,
+                           const std::vector<voxels::TrainingVolume>& volumes,
+                           const voxels::TrainConfig& config, const Context& context) {
   std::vector<size_t> all(volumes.size());
   std::iota(all.begin(), all.end(), size_t{0});
-  pbt::SampleSet samples =
-      pbt::draw_samples(volumes, all, config.samples, context.seed, context.threads);
-  const auto pool = pbt::make_pool(config, task.model.channels, context.seed);
-  const pbt::TrainingImages images = pbt::load_training_images(
+  voxels::SampleSet samples =
+      voxels::draw_samples(volumes, all, config.samples, context.seed, context.threads);
+  const auto pool = voxels::make_pool(config, task.model.channels, context.seed);
+  const voxels::TrainingImages images = voxels::load_training_images(
       volumes, task.model.channels, task.model.padding, features::reach_along(pool), context);
-  const features::SamplePlaces places = pbt::place_samples(samples, volumes, images);
+  const features::SamplePlaces places = voxels::place_samples(samples, volumes, images);
   const features::LinearColumns columns =
       features::make_haar_columns(pool, images.common_layouts(), 0, context);
   const features::LinearSource source(columns, places);
   const std::vector<learning::CodeMap> maps =
-      source.range(pbt::range_samples(samples, samples.size(), context), context);
+      source.range(voxels::range_samples(samples, samples.size(), context), context);
   return train_folds(task, [&](size_t fold) {
     StageForest grown = grow_forest(task, {source, samples, maps}, fold, context);
     Detector detector{task.stage, {}, {}, {}, std::move(grown.forest)};
@@ -128,7 +129,7 @@ TrainedStage train_forests(const StageTask& task, const std::vector<pbt::Trainin
 }  // namespace
 
 TrainedStage train_position(const StageTask& task, StageReport& report, const Context& context) {
-  std::vector<pbt::TrainingVolume> volumes(task.cases.size());
+  std::vector<voxels::TrainingVolume> volumes(task.cases.size());
   for (size_t c = 0; c < volumes.size(); ++c) {
     volumes[c].name = task.cases[c].name;
     volumes[c].voxels = task.cases[c].levels[static_cast<size_t>(task.stage.level)];
@@ -140,14 +141,14 @@ TrainedStage train_position(const StageTask& task, StageReport& report, const Co
                  static_cast<size_t>(task.config.negatives_per_volume));
     if (task.truth(c)) ++report.cases;
   }
-  const pbt::TrainConfig config = voxel_config(task);
-  if (config.classifier == pbt::ClassifierKind::kForest) {
+  const voxels::TrainConfig config = voxel_config(task);
+  if (config.classifier == voxels::ClassifierKind::kForest) {
     return train_forests(task, volumes, config, context);
   }
   Context quiet = context;
   quiet.log_sink = {};
   quiet.progress_sink = {};
-  const auto train = [&](const std::vector<pbt::TrainingVolume>& learned) {
+  const auto train = [&](const std::vector<voxels::TrainingVolume>& learned) {
     return detector_of(task,
                        pbt::train_trees(learned, task.model.space, config, {}, nullptr, quiet));
   };
@@ -155,7 +156,7 @@ TrainedStage train_position(const StageTask& task, StageReport& report, const Co
   trained.full = train(volumes);
   const auto folds = static_cast<size_t>(task.config.folds);
   for (size_t fold = 0; folds > 1 && fold < folds; ++fold) {
-    std::vector<pbt::TrainingVolume> learned;
+    std::vector<voxels::TrainingVolume> learned;
     for (size_t c = 0; c < volumes.size(); ++c) {
       if (task.is_learned(c, fold)) learned.push_back(volumes[c]);
     }

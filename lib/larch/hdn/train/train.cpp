@@ -14,8 +14,8 @@
 #include "larch/core/random_math.h"
 #include "larch/data/volume_digest.h"
 #include "larch/hdn/train/stage_training.h"
-#include "larch/pbt/train/pool.h"
 #include "larch/pose/mean_rotation.h"
+#include "larch/voxels/pool.h"
 
 namespace larch::hdn {
 namespace {

@@ -11,7 +11,7 @@
 #include "larch/hdn/hdn_config.h"
 #include "larch/hdn/model.h"
 #include "larch/learning/train_hooks.h"
-#include "larch/pbt/train_config.h"
+#include "larch/voxels/train_config.h"
 
 namespace larch::hdn {
 
@@ -85,7 +85,7 @@ struct PartialTraining {
 using TrainHooks = learning::TrainHooks<PartialTraining>;
 
 /// Settings that hdn shares with other models: classifier, space, features, tree, ensemble, mining.
-using SharedConfig = pbt::TrainConfig;
+using SharedConfig = voxels::TrainConfig;
 
 /// Throws InputError: a structure occurs in no training case.
 [[noreturn]] void throw_missing(const std::string& structure);

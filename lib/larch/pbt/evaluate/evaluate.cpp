@@ -11,6 +11,17 @@
 namespace larch::pbt {
 namespace {
 
+/// Trees for the host and the GPU, at most: a table, records, and up to 32 taps a weak classifier.
+constexpr int64_t kBytesPerTree = int64_t{64} << 10;
+constexpr int64_t kBytesPerWeak = 1024;
+constexpr int64_t kBytesPerNode = 64;
+/// What all tiles that a GPU holds at a time keep beside lists.
+constexpr int64_t kGpuTileBytes = int64_t{24} << 20;
+/// The lists of a node, for this level and the next, of all tiles that a GPU holds at a time.
+constexpr int64_t kGpuListBytes = int64_t{16} << 20;
+/// The sum of an ensemble's trees, per voxel.
+constexpr int64_t kGpuSumBytes = 8;
+
 constexpr Dispatch<void(const EvaluateJob&, const Context&)> kEvaluate{
     "pbt::evaluate", cpu::evaluate, LARCH_CUDA_FN(cuda::evaluate)};
 
@@ -142,5 +153,85 @@ template void evaluate_resident(const CompiledModel&, const image::IntegralSet&,
                                 const Context&);
 template void evaluate_resident(const CompiledModel&, const image::IntegralSet&, Buffer<uint8_t>&,
                                 const Context&);
+
+int32_t slab_halo(const Model& model) {
+  std::vector<features::BoxFeature> boxes;
+  for (const features::HaarFeature& feature : model.features) {
+    boxes.push_back(features::boxes_of(feature));
+  }
+  return halo_of(boxes, model.channels);
+}
+
+SlabNeeds needs_of(const Model& model) {
+  SlabNeeds needs{model.channels, model.padding, model.reach_along(), slab_halo(model)};
+  needs.model_bytes = kBytesPerTree * static_cast<int64_t>(model.trees()) +
+                      kBytesPerWeak * static_cast<int64_t>(model.weaks.size()) +
+                      kBytesPerNode * static_cast<int64_t>(model.nodes.size());
+  const int depth = std::max(1, model.depth());
+  const auto nodes = static_cast<int64_t>(model.nodes.size());
+  needs.queue_bytes = [depth, nodes](int64_t voxels, int64_t queue_items) {
+    return queue_bytes(voxels, depth, nodes, queue_items);
+  };
+  const int64_t lists = depth <= kTileLevels ? kGpuListBytes << (depth - 1) : 0;
+  needs.gpu_bytes = kGpuTileBytes + lists;
+  needs.gpu_voxel_bytes = model.trees() > 1 ? kGpuSumBytes : 0;
+  needs.components = std::max<int64_t>(1, static_cast<int64_t>(model.components.size()));
+  return needs;
+}
+
+template <class T>
+Volume<T> evaluate_slabs(const Model& model, std::span<const Volume<int16_t>> components,
+                         const EvaluateConfig& config, const SlabPlan& plan, const Context& context,
+                         const Volume<uint8_t>* roi) {
+  Volume<T> out;
+  const SlabWork work = [&](const image::IntegralSet& set, const Grid& grid, int32_t first) {
+    const bool is_whole = grid.size == components[0].size();
+    Volume<uint8_t> slab_roi;
+    if (roi != nullptr && !is_whole) {
+      slab_roi = Volume<uint8_t>(grid);
+      copy_slices(*roi, first, slab_roi, 0);
+    }
+    Volume<T> slab = evaluate<T>(model, set, grid, config, context,
+                                 slab_roi.empty() ? roi : &slab_roi, plan.queue_items);
+    if (is_whole) {
+      out = std::move(slab);
+      return;
+    }
+    if (out.empty()) out = Volume<T>(components[0].grid());
+    copy_slices(slab, 0, out, first);
+  };
+  for_slabs(needs_of(model), components, plan, context, work);
+  return out;
+}
+template Volume<float> evaluate_slabs(const Model&, std::span<const Volume<int16_t>>,
+                                      const EvaluateConfig&, const SlabPlan&, const Context&,
+                                      const Volume<uint8_t>*);
+template Volume<uint16_t> evaluate_slabs(const Model&, std::span<const Volume<int16_t>>,
+                                         const EvaluateConfig&, const SlabPlan&, const Context&,
+                                         const Volume<uint8_t>*);
+template Volume<uint8_t> evaluate_slabs(const Model&, std::span<const Volume<int16_t>>,
+                                        const EvaluateConfig&, const SlabPlan&, const Context&,
+                                        const Volume<uint8_t>*);
+
+template <class T>
+Volume<T> evaluate_volume(const Model& model, std::span<const Volume<int16_t>> components,
+                          const EvaluateConfig& config, int64_t memory_bytes,
+                          const Context& context, const Volume<uint8_t>* roi) {
+  SlabProblem problem{components[0].size()};
+  problem.bytes_per_value = sizeof(T);
+  problem.roi = roi != nullptr;
+  problem.on_gpu = context.device.is_cuda();
+  problem.memory_bytes = memory_bytes > 0 ? memory_bytes : default_memory_bytes(context.device);
+  return evaluate_slabs<T>(model, components, config, plan_slabs(model, problem), context, roi);
+}
+template Volume<float> evaluate_volume(const Model&, std::span<const Volume<int16_t>>,
+                                       const EvaluateConfig&, int64_t, const Context&,
+                                       const Volume<uint8_t>*);
+template Volume<uint16_t> evaluate_volume(const Model&, std::span<const Volume<int16_t>>,
+                                          const EvaluateConfig&, int64_t, const Context&,
+                                          const Volume<uint8_t>*);
+template Volume<uint8_t> evaluate_volume(const Model&, std::span<const Volume<int16_t>>,
+                                         const EvaluateConfig&, int64_t, const Context&,
+                                         const Volume<uint8_t>*);
 
 }  // namespace larch::pbt

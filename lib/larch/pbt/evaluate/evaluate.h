@@ -13,6 +13,7 @@
 #include "larch/pbt/evaluate/evaluate_config.h"
 #include "larch/pbt/evaluate/walk_queues.h"
 #include "larch/pbt/model.h"
+#include "larch/voxels/slabs.h"
 
 namespace larch::pbt {
 
@@ -52,5 +53,42 @@ void evaluate(const EvaluateJob& job, const Context& context);
 namespace cuda {
 void evaluate(const EvaluateJob& job, const Context& context);
 }  // namespace cuda
+
+/// Slices that the posterior of a slice depends on, on either side, rounded up to whole voxels of
+/// the coarsest level: its features reach so far, and the rules of their channels by their radius
+/// farther.
+int32_t slab_halo(const Model& model);
+
+/// What the slabs of an evaluation depend on.
+SlabNeeds needs_of(const Model& model);
+inline SlabPlan plan_slabs(const Model& model, const SlabProblem& problem) {
+  return plan_slabs(needs_of(model), problem);
+}
+
+/// The posterior of every voxel of a volume in model space, as `evaluate` gives it, slab by slab as
+/// the plan says. `roi` may be null. Throws MemoryError, and Stopped between slabs.
+template <class T>
+Volume<T> evaluate_slabs(const Model& model, std::span<const Volume<int16_t>> components,
+                         const EvaluateConfig& config, const SlabPlan& plan, const Context& context,
+                         const Volume<uint8_t>* roi = nullptr);
+template <class T>
+Volume<T> evaluate_slabs(const Model& model, const Volume<int16_t>& voxels,
+                         const EvaluateConfig& config, const SlabPlan& plan, const Context& context,
+                         const Volume<uint8_t>* roi = nullptr) {
+  return evaluate_slabs<T>(model, std::span(&voxels, 1), config, plan, context, roi);
+}
+
+/// The same with the plan for so much memory: the result does not depend on memory_bytes (0:
+/// default_memory_bytes). What a slab takes beside `voxels` and the result is at most memory_bytes.
+template <class T>
+Volume<T> evaluate_volume(const Model& model, std::span<const Volume<int16_t>> components,
+                          const EvaluateConfig& config, int64_t memory_bytes,
+                          const Context& context, const Volume<uint8_t>* roi = nullptr);
+template <class T>
+Volume<T> evaluate_volume(const Model& model, const Volume<int16_t>& voxels,
+                          const EvaluateConfig& config, int64_t memory_bytes,
+                          const Context& context, const Volume<uint8_t>* roi = nullptr) {
+  return evaluate_volume<T>(model, std::span(&voxels, 1), config, memory_bytes, context, roi);
+}
 
 }  // namespace larch::pbt

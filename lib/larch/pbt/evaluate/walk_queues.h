@@ -14,9 +14,6 @@ namespace larch::pbt {
 
 /// Items that a warp takes at a time from one queue.
 constexpr int kQueueChunk = 128;
-/// Most items that wait at a level, unless memory is short.
-constexpr int64_t kMaximumQueueItems = int64_t{1} << 24;
-constexpr int64_t kMinimumQueueItems = int64_t{1} << 16;
 
 /// The items that wait at one node.
 struct Queue {

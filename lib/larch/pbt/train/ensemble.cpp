@@ -4,13 +4,8 @@
 
 #include <unordered_map>
 
-#include "larch/core/random_math.h"
-
 namespace larch::pbt {
 namespace {
-
-constexpr uint64_t kTreeStream = 0x74726565;       // "tree"
-constexpr uint64_t kBootstrapStream = 0x626f6f74;  // "boot"
 
 /// Places of features in a model, by their place in the pool; features are added when they are met.
 class FeatureTable {
@@ -84,19 +79,6 @@ Model extract_tree(const Model& ensemble, size_t which) {
   Model tree = without_nodes(ensemble);
   append_nodes(tree, ensemble, ensemble.roots.at(which), ensemble.end_of_tree(which));
   return tree;
-}
-
-uint64_t tree_seed(uint64_t seed, size_t tree) {
-  return hash64(seed, kTreeStream, tree);
-}
-
-std::vector<uint32_t> bootstrap_counts(size_t count, uint64_t seed, uint64_t attempt) {
-  std::vector<uint32_t> times(count, 0);
-  for (size_t draw = 0; draw < count; ++draw) {
-    ++times[hash_below(seed, kBootstrapStream, attempt * count + draw,
-                       static_cast<uint32_t>(count))];
-  }
-  return times;
 }
 
 Model model_of(const tree::Ensemble& grown, const Model& start,

@@ -19,13 +19,6 @@ void append_tree(Model& ensemble, const Model& tree);
 /// their first use. append_tree puts it back as it was.
 Model extract_tree(const Model& ensemble, size_t which);
 
-/// The seed of everything that a tree of an ensemble draws.
-uint64_t tree_seed(uint64_t seed, size_t tree);
-
-/// How often each of `count` volumes occurs among as many draws with replacement. Every attempt
-/// draws anew.
-std::vector<uint32_t> bootstrap_counts(size_t count, uint64_t seed, uint64_t attempt = 0);
-
 /// A grown tree, whose features are columns of `pool`, as a model: `start` says all but the trees.
 /// The features are in the order of their first use.
 Model model_of(const tree::Ensemble& grown, const Model& start,

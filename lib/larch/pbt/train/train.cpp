@@ -13,13 +13,14 @@
 #include "larch/core/random_math.h"
 #include "larch/features/linear/linear_source.h"
 #include "larch/learning/lowest_hash.h"
+#include "larch/pbt/evaluate/evaluate.h"
 #include "larch/pbt/train/ensemble.h"
-#include "larch/pbt/train/pool.h"
-#include "larch/pbt/train/threshold.h"
 #include "larch/pbt/train/trees.h"
 #include "larch/tree/self_test.h"
 #include "larch/tree/train/grow.h"
 #include "larch/tree/train/score.h"
+#include "larch/voxels/pool.h"
+#include "larch/voxels/threshold.h"
 
 namespace larch::pbt {
 namespace {
@@ -44,6 +45,27 @@ Model start_model(const TrainConfig& config, const image::ModelSpace& space,
   static_cast<tree::Ensemble&>(model) = tree::start_tree(config.tree, samples);
   static_cast<ImageModel&>(model) = start_image_model(config, space, volumes, seed);
   return model;
+}
+
+/// The best threshold on held-out volumes. The whole volumes are evaluated, in model space, with
+/// the voxels at the boundary that no samples are drawn from.
+std::optional<ScoredThreshold> best_threshold(const Model& model,
+                                              const std::vector<TrainingVolume>& volumes,
+                                              std::span<const size_t> held_out,
+                                              const Context& context) {
+  ThresholdSearch search(1);
+  for (const size_t v : held_out) {
+    const TrainingVolume& volume = volumes[v];
+    context.throw_if_stopped("stopped while the held-out volumes were evaluated");
+    const auto posterior = evaluate_volume<float>(model, volume.components(), {}, 0, context);
+    const Volume<uint8_t>& truth = volume.truth.empty() ? volume.classes : volume.truth;
+    for (int64_t i = 0; i < truth.voxels(); ++i) {
+      if (truth[i] == static_cast<uint8_t>(VoxelClass::kIgnored)) continue;
+      const bool is_positive = truth[i] == static_cast<uint8_t>(VoxelClass::kPositive);
+      search.add(posterior[i], 0, is_positive ? 0 : ThresholdSearch::kNone);
+    }
+  }
+  return search.best();
 }
 
 /// Scores the model on the held-out samples, cut off at each depth too, and finds its threshold on
@@ -102,12 +124,6 @@ void report_material(const VolumeSplit& split, const SampleSet& samples, size_t 
 }
 
 }  // namespace
-
-void TrainReport::add_measured(const ModelInfo& info, std::initializer_list<const char*> names) {
-  for (const std::string name : names) {
-    if (const auto value = info.measured(name)) figures.emplace_back("held_out_" + name, *value);
-  }
-}
 
 Model train_trees(const std::vector<TrainingVolume>& volumes, const image::ModelSpace& space,
                   const TrainConfig& config, const TrainHooks& hooks, TrainReport* report,

@@ -10,8 +10,8 @@
 #include "larch/core/context.h"
 #include "larch/learning/train_hooks.h"
 #include "larch/pbt/model.h"
-#include "larch/pbt/train/samples.h"
-#include "larch/pbt/train_config.h"
+#include "larch/voxels/samples.h"
+#include "larch/voxels/train_config.h"
 
 namespace larch::pbt {
 
@@ -23,18 +23,6 @@ struct PartialModel {
 };
 
 using TrainHooks = learning::TrainHooks<PartialModel>;
-
-/// What a training of trees or of a forest tells beside the model.
-struct TrainReport {
-  /// training_volumes, held_out_volumes, samples, what the model is made of, and its scores on
-  /// held-out volumes: held_out_dice and so on.
-  std::vector<std::pair<std::string, double>> figures{};
-  /// Of a forest: Dice of the classes in held-out volumes, by name.
-  std::vector<std::pair<std::string, double>> class_dice{};
-
-  /// Adds those of some measurements that there are.
-  void add_measured(const ModelInfo& info, std::initializer_list<const char*> names);
-};
 
 /// Trains a probabilistic boosting tree, or an ensemble of them (Tu 2005; Birkbeck, Sofka, Zhou
 /// 2011; US 2012/0069003 A1, paragraphs 29 to 38). `volumes` must be sorted (sort_by_digest);

@@ -33,7 +33,7 @@ std::array<double, 2> class_voxels(const SampleSet& samples,
 void draw_for_tree(tree::GrowTask& task, const Material& m, size_t t, const Context& context) {
   const EnsembleConfig& ensemble = m.config.ensemble;
   const auto trees = static_cast<double>(ensemble.trees);
-  task.seed = tree_seed(context.seed, t);
+  task.seed = tree::tree_seed(context.seed, t);
   task.name = " of tree " + std::to_string(t + 1);
   task.progress_begin = static_cast<double>(t) / trees;
   task.progress_share = 1 / trees;
@@ -102,7 +102,7 @@ std::vector<uint32_t> draw_volumes(std::span<const size_t> train_volumes, size_t
   constexpr uint64_t kAttempts = 1000;
   for (uint64_t attempt = 0; attempt < kAttempts; ++attempt) {
     std::vector<uint32_t> occurrences(all_volumes, 0);
-    const auto times = bootstrap_counts(train_volumes.size(), seed, attempt);
+    const auto times = tree::bootstrap_counts(train_volumes.size(), seed, attempt);
     for (size_t v = 0; v < times.size(); ++v) occurrences[train_volumes[v]] = times[v];
     const auto voxels = class_voxels(samples, occurrences);
     if ((voxels[0] > 0 && voxels[1] > 0) || allow_constant) return occurrences;
@@ -135,7 +135,7 @@ std::vector<std::vector<uint32_t>> draw_volumes_of_trees(std::span<const size_t>
   if (config.classifier != ClassifierKind::kEnsemble || !config.ensemble.bootstrap) return drawn;
   for (size_t t = 0; t < static_cast<size_t>(config.ensemble.trees); ++t) {
     drawn.push_back(draw_volumes(train_volumes, all_volumes, samples, config.tree.allow_constant,
-                                 tree_seed(seed, t)));
+                                 tree::tree_seed(seed, t)));
     if (total(drawn.back()) < kMaximum) continue;
     throw InputError("the volumes that tree " + std::to_string(t + 1) +
                      " draws have more than 2^32 voxels, those counted again that it draws again; "

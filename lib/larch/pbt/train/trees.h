@@ -9,9 +9,9 @@
 #include "larch/features/haar.h"
 #include "larch/features/linear/linear_source.h"
 #include "larch/pbt/model.h"
-#include "larch/pbt/train/samples.h"
 #include "larch/pbt/train/train.h"
-#include "larch/pbt/train_config.h"
+#include "larch/voxels/samples.h"
+#include "larch/voxels/train_config.h"
 
 namespace larch::pbt {
 

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "larch/core/random_math.h"
+
 namespace larch::tree {
 
 /// Samples as the tree sees them; sample i is sample i of a feature source.
@@ -37,6 +39,23 @@ inline std::vector<uint32_t> visited_samples(const NodeSamples& list) {
   index.reserve(list.held_out.size());
   for (const HeldOutVisit& visit : list.held_out) index.push_back(visit.sample);
   return index;
+}
+
+/// The seed of everything that a tree of several draws.
+inline uint64_t tree_seed(uint64_t seed, size_t tree) {
+  constexpr uint64_t kStream = 0x74726565;  // "tree"
+  return hash64(seed, kStream, tree);
+}
+
+/// Counts how often each of `count` volumes occurs among as many draws with replacement. Every
+/// attempt draws anew.
+inline std::vector<uint32_t> bootstrap_counts(size_t count, uint64_t seed, uint64_t attempt = 0) {
+  constexpr uint64_t kStream = 0x626f6f74;  // "boot"
+  std::vector<uint32_t> times(count, 0);
+  for (size_t draw = 0; draw < count; ++draw) {
+    ++times[hash_below(seed, kStream, attempt * count + draw, static_cast<uint32_t>(count))];
+  }
+  return times;
 }
 
 }  // namespace larch::tree

@@ -9,10 +9,14 @@
 
 #include "larch/core/context.h"
 #include "larch/data/volume.h"
-#include "larch/pbt/evaluate/evaluate.h"
-#include "larch/pbt/model.h"
+#include "larch/features/box.h"
+#include "larch/image/integral.h"
 
-namespace larch::pbt {
+namespace larch::voxels {
+
+/// Items that wait at a level of a queue walk on a GPU at most, and the least such bound.
+constexpr int64_t kMaximumQueueItems = int64_t{1} << 24;
+constexpr int64_t kMinimumQueueItems = int64_t{1} << 16;
 
 /// How a volume is cut along z, so that the integral channels of one slab fit into memory. Slab i
 /// evaluates the slices [i * core, min((i + 1) * core, size.z)) and integrates `halo` more on both
@@ -35,18 +39,12 @@ struct SlabNeeds {
   int64_t gpu_bytes = 0;        ///< on a GPU alone
   int64_t gpu_voxel_bytes = 0;  ///< the same for each voxel, beside the channels and the result
   int64_t components = 1;       ///< of the image
-  int queue_depth = 0;          ///< levels of the trees; 0: a GPU has no queues
-  int64_t queue_nodes = 0;      ///< nodes of the trees
+  /// Bytes of the queues on a GPU for so many voxels and items that wait; empty: it has none.
+  std::function<int64_t(int64_t voxels, int64_t queue_items)> queue_bytes{};
 };
-SlabNeeds needs_of(const Model& model);
 /// The halo of features on these channels, rounded up to whole voxels of the coarsest level.
 int32_t halo_of(std::span<const features::BoxFeature> features,
                 std::span<const image::ChannelSpec> channels);
-
-/// Slices that the posterior of a slice depends on, on either side, rounded up to whole voxels of
-/// the coarsest level: its features reach so far, and the rules of their channels by their radius
-/// farther.
-int32_t slab_halo(const Model& model);
 
 /// What is known before a plan is made.
 struct SlabProblem {
@@ -60,10 +58,6 @@ struct SlabProblem {
 /// The fewest slabs of about equal thickness that fit. Throws MemoryError, with the bytes that the
 /// thinnest slab takes, if memory_bytes is less.
 SlabPlan plan_slabs(const SlabNeeds& needs, const SlabProblem& problem);
-inline SlabPlan plan_slabs(const Model& model, const SlabProblem& problem) {
-  return plan_slabs(needs_of(model), problem);
-}
-
 /// Calls work(channels, grid, first slice) for the slabs of an image in model space, one after the
 /// other. Throws Stopped between them.
 using SlabWork =
@@ -83,30 +77,4 @@ void copy_slices(const Volume<T>& from, int64_t first, Volume<T>& to, int64_t to
 /// eight tenths on the host.
 int64_t default_memory_bytes(const Device& device);
 
-/// The posterior of every voxel of a volume in model space, as `evaluate` gives it, slab by slab as
-/// the plan says. `roi` may be null. Throws MemoryError, and Stopped between slabs.
-template <class T>
-Volume<T> evaluate_slabs(const Model& model, std::span<const Volume<int16_t>> components,
-                         const EvaluateConfig& config, const SlabPlan& plan, const Context& context,
-                         const Volume<uint8_t>* roi = nullptr);
-template <class T>
-Volume<T> evaluate_slabs(const Model& model, const Volume<int16_t>& voxels,
-                         const EvaluateConfig& config, const SlabPlan& plan, const Context& context,
-                         const Volume<uint8_t>* roi = nullptr) {
-  return evaluate_slabs<T>(model, std::span(&voxels, 1), config, plan, context, roi);
-}
-
-/// The same with the plan for so much memory: the result does not depend on memory_bytes (0:
-/// default_memory_bytes). What a slab takes beside `voxels` and the result is at most memory_bytes.
-template <class T>
-Volume<T> evaluate_volume(const Model& model, std::span<const Volume<int16_t>> components,
-                          const EvaluateConfig& config, int64_t memory_bytes,
-                          const Context& context, const Volume<uint8_t>* roi = nullptr);
-template <class T>
-Volume<T> evaluate_volume(const Model& model, const Volume<int16_t>& voxels,
-                          const EvaluateConfig& config, int64_t memory_bytes,
-                          const Context& context, const Volume<uint8_t>* roi = nullptr) {
-  return evaluate_volume<T>(model, std::span(&voxels, 1), config, memory_bytes, context, roi);
-}
-
-}  // namespace larch::pbt
+}  // namespace larch::voxels

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/pbt/train/pool.h"
+#include "larch/voxels/pool.h"
 
 #include <algorithm>
 #include <string>
@@ -9,7 +9,7 @@
 #include "larch/core/escaped.h"
 #include "larch/features/box.h"
 
-namespace larch::pbt {
+namespace larch::voxels {
 
 std::vector<image::ChannelSpec> channel_specs(const FeatureConfig& config, size_t components) {
   std::vector<image::ChannelSpec> specs;
@@ -91,4 +91,4 @@ TrainConfig with_constants(TrainConfig config) {
   return config;
 }
 
-}  // namespace larch::pbt
+}  // namespace larch::voxels

@@ -14,7 +14,7 @@
 #include "larch/tree/forest_config.h"
 #include "larch/tree/tree_config.h"
 
-namespace larch::pbt {
+namespace larch::voxels {
 
 using learning::WeakKind;
 using tree::Balance;
@@ -257,4 +257,4 @@ struct TrainConfig {
   }
 };
 
-}  // namespace larch::pbt
+}  // namespace larch::voxels

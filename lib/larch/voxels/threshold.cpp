@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/pbt/train/threshold.h"
+#include "larch/voxels/threshold.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
-#include "larch/pbt/evaluate/slabs.h"
+#include "larch/voxels/slabs.h"
 
-namespace larch::pbt {
+namespace larch::voxels {
 
 ThresholdSearch::ThresholdSearch(size_t classes)
     : found_(classes, Counts{}), right_(classes, Counts{}), true_(classes, 0) {
@@ -51,25 +51,6 @@ std::optional<ScoredThreshold> ThresholdSearch::best() const {
   return best;
 }
 
-std::optional<ScoredThreshold> best_threshold(const Model& model,
-                                              const std::vector<TrainingVolume>& volumes,
-                                              std::span<const size_t> held_out,
-                                              const Context& context) {
-  ThresholdSearch search(1);
-  for (const size_t v : held_out) {
-    const TrainingVolume& volume = volumes[v];
-    context.throw_if_stopped("stopped while the held-out volumes were evaluated");
-    const auto posterior = evaluate_volume<float>(model, volume.components(), {}, 0, context);
-    const Volume<uint8_t>& truth = volume.truth.empty() ? volume.classes : volume.truth;
-    for (int64_t i = 0; i < truth.voxels(); ++i) {
-      if (truth[i] == static_cast<uint8_t>(VoxelClass::kIgnored)) continue;
-      const bool is_positive = truth[i] == static_cast<uint8_t>(VoxelClass::kPositive);
-      search.add(posterior[i], 0, is_positive ? 0 : ThresholdSearch::kNone);
-    }
-  }
-  return search.best();
-}
-
 void store_threshold(const ScoredThreshold& best, ModelInfo& info, const Context& context) {
   info.validation.emplace_back("dice", best.dice);
   info.validation.emplace_back("threshold", best.threshold);
@@ -79,4 +60,4 @@ void store_threshold(const ScoredThreshold& best, ModelInfo& info, const Context
   context.info(text);
 }
 
-}  // namespace larch::pbt
+}  // namespace larch::voxels

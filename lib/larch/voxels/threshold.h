@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "larch/core/context.h"
-#include "larch/pbt/model.h"
-#include "larch/pbt/train/samples.h"
+#include "larch/voxels/model.h"
+#include "larch/voxels/samples.h"
 
-namespace larch::pbt {
+namespace larch::voxels {
 
 /// A threshold of the probability of the structures, and the Dice coefficients of the voxels above
 /// it.
@@ -43,13 +43,7 @@ class ThresholdSearch {
   std::vector<int64_t> true_;          ///< voxels of each class
 };
 
-/// The best threshold on held-out volumes. The whole volumes are evaluated, in model space, with
-/// the voxels at the boundary that no samples are drawn from.
-std::optional<ScoredThreshold> best_threshold(const Model& model,
-                                              const std::vector<TrainingVolume>& volumes,
-                                              std::span<const size_t> held_out,
-                                              const Context& context);
 /// Stores it in a model and says so.
 void store_threshold(const ScoredThreshold& best, ModelInfo& info, const Context& context);
 
-}  // namespace larch::pbt
+}  // namespace larch::voxels

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/pbt/train/samples.h"
+#include "larch/voxels/samples.h"
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,7 @@
 #include "larch/data/volume_digest.h"
 #include "larch/learning/lowest_hash.h"
 
-namespace larch::pbt {
+namespace larch::voxels {
 namespace {
 
 constexpr auto kIgnored = static_cast<uint8_t>(VoxelClass::kIgnored);
@@ -293,4 +293,4 @@ features::SamplePlaces place_samples(SampleSet& samples, const std::vector<Train
   return {images.data.data(), samples.bases.data(), samples.size()};
 }
 
-}  // namespace larch::pbt
+}  // namespace larch::voxels

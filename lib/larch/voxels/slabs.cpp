@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/pbt/evaluate/slabs.h"
+#include "larch/voxels/slabs.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -9,22 +9,11 @@
 #include "larch/core/error.h"
 #include "larch/image/integral.h"
 
-namespace larch::pbt {
+namespace larch::voxels {
 namespace {
 
 /// What does not depend on the image.
 constexpr int64_t kFixedBytes = int64_t{32} << 20;
-/// Trees for the host and the GPU, at most: a table, records, and up to 32 taps a weak classifier.
-constexpr int64_t kBytesPerTree = int64_t{64} << 10;
-constexpr int64_t kBytesPerWeak = 1024;
-constexpr int64_t kBytesPerNode = 64;
-/// What all tiles that a GPU holds at a time keep beside lists.
-constexpr int64_t kGpuTileBytes = int64_t{24} << 20;
-/// The lists of a node, for this level and the next, of all tiles that a GPU holds at a time.
-constexpr int64_t kGpuListBytes = int64_t{16} << 20;
-/// The sum of an ensemble's trees, per voxel.
-constexpr int64_t kGpuSumBytes = 8;
-
 int32_t coarsest_level(std::span<const image::ChannelSpec> channels) {
   int32_t level = 0;
   for (const image::ChannelSpec& channel : channels) level = std::max(level, channel.level);
@@ -56,9 +45,7 @@ int64_t slab_bytes(const SlabNeeds& needs, const SlabProblem& problem, int64_t c
   const int64_t host = kFixedBytes + needs.model_bytes + integral + pyramid + result +
                        image::channel_image_bytes(size, needs.channels);
   if (!problem.on_gpu) return host;
-  const int64_t queues = needs.queue_depth > 0 ? queue_bytes(plane * core, needs.queue_depth,
-                                                             needs.queue_nodes, queue_items)
-                                               : 0;
+  const int64_t queues = needs.queue_bytes ? needs.queue_bytes(plane * core, queue_items) : 0;
   return host + 2 * plane * slices * needs.components + needs.gpu_bytes +
          needs.gpu_voxel_bytes * plane * core + queues;
 }
@@ -117,36 +104,13 @@ int32_t halo_of(std::span<const features::BoxFeature> features,
   return round_up(halo, 1 << coarsest_level(channels));
 }
 
-int32_t slab_halo(const Model& model) {
-  std::vector<features::BoxFeature> boxes;
-  for (const features::HaarFeature& feature : model.features) {
-    boxes.push_back(features::boxes_of(feature));
-  }
-  return halo_of(boxes, model.channels);
-}
-
-SlabNeeds needs_of(const Model& model) {
-  SlabNeeds needs{model.channels, model.padding, model.reach_along(), slab_halo(model)};
-  needs.model_bytes = kBytesPerTree * static_cast<int64_t>(model.trees()) +
-                      kBytesPerWeak * static_cast<int64_t>(model.weaks.size()) +
-                      kBytesPerNode * static_cast<int64_t>(model.nodes.size());
-  needs.queue_depth = std::max(1, model.depth());
-  needs.queue_nodes = static_cast<int64_t>(model.nodes.size());
-  const int64_t lists =
-      needs.queue_depth <= kTileLevels ? kGpuListBytes << (needs.queue_depth - 1) : 0;
-  needs.gpu_bytes = kGpuTileBytes + lists;
-  needs.gpu_voxel_bytes = model.trees() > 1 ? kGpuSumBytes : 0;
-  needs.components = std::max<int64_t>(1, static_cast<int64_t>(model.components.size()));
-  return needs;
-}
-
 SlabPlan plan_slabs(const SlabNeeds& needs, const SlabProblem& problem) {
   const int32_t align = 1 << coarsest_level(needs.channels);
   const int64_t slices = problem.size.z;
   SlabPlan plan;
   plan.halo = needs.halo;
   plan.core = problem.size.z;
-  const bool queues = problem.on_gpu && needs.queue_depth > 0;
+  const bool queues = problem.on_gpu && needs.queue_bytes;
   do {
     plan.bytes = slab_bytes(needs, problem, slices, 0, plan.queue_items);
     if (plan.bytes <= problem.memory_bytes) return plan;
@@ -198,59 +162,4 @@ void for_slabs(const SlabNeeds& needs, std::span<const Volume<int16_t>> componen
   }
 }
 
-template <class T>
-Volume<T> evaluate_slabs(const Model& model, std::span<const Volume<int16_t>> components,
-                         const EvaluateConfig& config, const SlabPlan& plan, const Context& context,
-                         const Volume<uint8_t>* roi) {
-  Volume<T> out;
-  const SlabWork work = [&](const image::IntegralSet& set, const Grid& grid, int32_t first) {
-    const bool is_whole = grid.size == components[0].size();
-    Volume<uint8_t> slab_roi;
-    if (roi != nullptr && !is_whole) {
-      slab_roi = Volume<uint8_t>(grid);
-      copy_slices(*roi, first, slab_roi, 0);
-    }
-    Volume<T> slab = evaluate<T>(model, set, grid, config, context,
-                                 slab_roi.empty() ? roi : &slab_roi, plan.queue_items);
-    if (is_whole) {
-      out = std::move(slab);
-      return;
-    }
-    if (out.empty()) out = Volume<T>(components[0].grid());
-    copy_slices(slab, 0, out, first);
-  };
-  for_slabs(needs_of(model), components, plan, context, work);
-  return out;
-}
-template Volume<float> evaluate_slabs(const Model&, std::span<const Volume<int16_t>>,
-                                      const EvaluateConfig&, const SlabPlan&, const Context&,
-                                      const Volume<uint8_t>*);
-template Volume<uint16_t> evaluate_slabs(const Model&, std::span<const Volume<int16_t>>,
-                                         const EvaluateConfig&, const SlabPlan&, const Context&,
-                                         const Volume<uint8_t>*);
-template Volume<uint8_t> evaluate_slabs(const Model&, std::span<const Volume<int16_t>>,
-                                        const EvaluateConfig&, const SlabPlan&, const Context&,
-                                        const Volume<uint8_t>*);
-
-template <class T>
-Volume<T> evaluate_volume(const Model& model, std::span<const Volume<int16_t>> components,
-                          const EvaluateConfig& config, int64_t memory_bytes,
-                          const Context& context, const Volume<uint8_t>* roi) {
-  SlabProblem problem{components[0].size()};
-  problem.bytes_per_value = sizeof(T);
-  problem.roi = roi != nullptr;
-  problem.on_gpu = context.device.is_cuda();
-  problem.memory_bytes = memory_bytes > 0 ? memory_bytes : default_memory_bytes(context.device);
-  return evaluate_slabs<T>(model, components, config, plan_slabs(model, problem), context, roi);
-}
-template Volume<float> evaluate_volume(const Model&, std::span<const Volume<int16_t>>,
-                                       const EvaluateConfig&, int64_t, const Context&,
-                                       const Volume<uint8_t>*);
-template Volume<uint16_t> evaluate_volume(const Model&, std::span<const Volume<int16_t>>,
-                                          const EvaluateConfig&, int64_t, const Context&,
-                                          const Volume<uint8_t>*);
-template Volume<uint8_t> evaluate_volume(const Model&, std::span<const Volume<int16_t>>,
-                                         const EvaluateConfig&, int64_t, const Context&,
-                                         const Volume<uint8_t>*);
-
-}  // namespace larch::pbt
+}  // namespace larch::voxels

@@ -12,11 +12,11 @@
 #include "larch/data/volume.h"
 #include "larch/features/linear/linear_source.h"
 #include "larch/image/integral.h"
-#include "larch/pbt/model.h"
-#include "larch/pbt/train_config.h"
 #include "larch/tree/train/samples.h"
+#include "larch/voxels/model.h"
+#include "larch/voxels/train_config.h"
 
-namespace larch::pbt {
+namespace larch::voxels {
 
 /// What a voxel is for training.
 enum class VoxelClass : uint8_t { kNegative = 0, kPositive = 1, kIgnored = 2 };
@@ -132,4 +132,4 @@ std::vector<uint32_t> range_samples(const SampleSet& samples, size_t count, cons
 features::SamplePlaces place_samples(SampleSet& samples, const std::vector<TrainingVolume>& volumes,
                                      const TrainingImages& images);
 
-}  // namespace larch::pbt
+}  // namespace larch::voxels

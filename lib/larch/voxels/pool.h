@@ -9,10 +9,10 @@
 
 #include "larch/features/haar.h"
 #include "larch/image/integral.h"
-#include "larch/pbt/train/samples.h"
-#include "larch/pbt/train_config.h"
+#include "larch/voxels/samples.h"
+#include "larch/voxels/train_config.h"
 
-namespace larch::pbt {
+namespace larch::voxels {
 
 /// The channels of a configuration: each kind at each pyramid level, kinds outermost.
 std::vector<image::ChannelSpec> channel_specs(const FeatureConfig& config, size_t components = 1);
@@ -36,4 +36,4 @@ void check_name(const std::string& name);
 /// What keys that are null are where nothing is fitted to volumes.
 TrainConfig with_constants(TrainConfig config);
 
-}  // namespace larch::pbt
+}  // namespace larch::voxels
