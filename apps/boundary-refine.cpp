@@ -76,8 +76,8 @@ int main(int argc, char** argv) {
       "61(1), 1995"};
   info.uses_seed = false;
   cases::CaseProgram<Options, Model> program;
-  program.prepare = [](const Options& o, const Context& context, const DigestSink& digest) {
-    return open_model(o.model, ModelKind::kBoundary, context.device, {}, digest);
+  program.prepare = [](const Options& o, const Context& context) {
+    return open_model(o.model, ModelKind::kBoundary, context.device, {}, context.digest_sink);
   };
   program.check = check;
   program.process = [](const cases::CaseJob& c, const Options& o, const Model& model) {

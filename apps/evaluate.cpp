@@ -116,10 +116,7 @@ pipeline::EvaluationRequest request_of(const Options& options, const Context& co
       !(options.allow.empty() && options.config.labels.empty())) {
     throw UsageError("--allow and --labels are of references that are label maps; here are none");
   }
-  ReadOptions read;
-  read.allow = options.allow;
-  read.has_frame_flag = false;
-  read.warn = [&](const std::string& text) { context.warn(text); };
+  const ReadOptions read = cases::Reading{.allow = options.allow}.read_options(context);
   if (options.list) cases::warn_of_unread_columns(options.list, pairs, kPairs, {}, read);
   pipeline::EvaluationRequest request{
       pairs, read, options.table, options.model, options.memory.count, options.config};

@@ -60,8 +60,8 @@ int main(int argc, char** argv) {
       "detection on a GPU, CVPR workshops 2011"};
   info.uses_seed = false;
   cases::CaseProgram<Options, Model> program;
-  program.prepare = [](const Options& o, const Context& context, const DigestSink& digest) {
-    return open_model(o.model, ModelKind::kNetwork, context.device, o.config, digest);
+  program.prepare = [](const Options& o, const Context& context) {
+    return open_model(o.model, ModelKind::kNetwork, context.device, o.config, context.digest_sink);
   };
   program.process = [](const cases::CaseJob& c, const Options& o, const Model& network) {
     return pipeline::detect_poses(c, network, o.strict);

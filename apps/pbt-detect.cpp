@@ -65,8 +65,8 @@ int main(int argc, char** argv) {
   info.uses_seed = false;
   cases::CaseProgram<Options, Model> program;
   program.check = check;
-  program.prepare = [](const Options& o, const Context& context, const DigestSink& digest) {
-    Model model = open_model(o.model, ModelKind::kVoxels, context.device, {}, digest);
+  program.prepare = [](const Options& o, const Context& context) {
+    Model model = open_model(o.model, ModelKind::kVoxels, context.device, {}, context.digest_sink);
     const bool is_list = o.images.is_list();
     pipeline::check_for(model, is_list ? o.images.files_of("id") : o.images.files(), o.config);
     return model;

@@ -212,6 +212,7 @@ int run_and_write(const Start& start, Console& console, const std::atomic<int>* 
   context.threads = choose_threads(flags.threads);
   context.seed = flags.seed;
   context.stop = stop;
+  context.digest_sink = start.run.digests.sink();
   context.log_sink = [&](LogLevel level, std::string_view text) { console.log(level, text); };
   context.progress_sink = [&](double part, std::string_view text) { console.progress(part, text); };
   const std::string action = flags.dry_run ? "would run on " : "running on ";

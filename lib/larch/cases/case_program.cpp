@@ -29,7 +29,7 @@ struct OneCase {
       : row{std::filesystem::path(program.images.input.path).filename().string(),
             program.images.input, ""},
         files(program.images.files()),
-        read(program.images.read_options(context, run.digests.sink())),
+        read(program.images.read_options(context)),
         job(row, files, read, context, /*is_of_list=*/false) {
     if (!program.check_names) return;
     std::set<std::string> names;
@@ -102,14 +102,13 @@ CaseLook look_at_image(const CaseJob& job) {
 Outputs detail::run_cases(const AnyCaseProgram& program, const CheckedRun& run, Context& context) {
   const Images& images = program.images;
   give_memory_back(images.memory.count);
-  const DigestSink digest = run.digests.sink();
   if (images.is_list()) {
     const ListedCases list(program, run, context);
-    program.prepare(context, digest);
+    program.prepare(context);
     return run_listed_cases(list, program, run, context);
   }
   const OneCase one(program, run, context);
-  program.prepare(context, digest);
+  program.prepare(context);
   return process(program, one.job);
 }
 

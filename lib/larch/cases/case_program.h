@@ -15,7 +15,6 @@
 #include "larch/app/run_app.h"
 #include "larch/cases/case_loop.h"
 #include "larch/cases/images.h"
-#include "larch/core/digest.h"
 
 // A program over cases: what is done with one image, or with one row of a list, is the same code.
 // The shell around it owns flags and help of the products, cases side by side within memory that is
@@ -67,9 +66,8 @@ struct Nothing {};
 /// `prepare` where nothing is prepared.
 template <class Options, class Prepared = Nothing>
 struct CaseProgram {
-  /// Made once for all cases: the model, on its device. The sink takes the digest of a file that is
-  /// read whole, for the records.
-  std::function<Prepared(const Options&, const Context&, const DigestSink&)> prepare{};
+  /// Made once for all cases: the model, on its device.
+  std::function<Prepared(const Options&, const Context&)> prepare{};
   /// The files and figures of a case. Throws what is its failure.
   std::function<Outputs(const CaseJob&, const Options&, const Prepared&)> process;
   /// As Hooks::check; Images::check is called before.
@@ -108,7 +106,7 @@ struct AnyCaseProgram {
   const std::vector<std::string>& figures;
   const std::string& rejection;
   double bytes_per_voxel;
-  std::function<void(const Context&, const DigestSink&)> prepare{};
+  std::function<void(const Context&)> prepare{};
   std::function<Outputs(const CaseJob&)> process{};
   std::function<void(const CaseJob&, const std::set<std::string>&)> check_names{};
   std::function<CaseLook(const CaseJob&)> look{};
@@ -132,11 +130,11 @@ int run_case_app(const AppInfo& info, int argc, char** argv,
   std::optional<Prepared> prepared;
   detail::AnyCaseProgram any{images, cases.columns, cases.figures, cases.rejection,
                              cases.bytes_per_voxel};
-  any.prepare = [&](const Context& context, const DigestSink& digest) {
+  any.prepare = [&](const Context& context) {
     if constexpr (std::is_same_v<Prepared, Nothing>) {
       prepared.emplace();
     } else {
-      prepared.emplace(cases.prepare(options, context, digest));
+      prepared.emplace(cases.prepare(options, context));
     }
   };
   any.process = [&](const CaseJob& job) { return cases.process(job, options, *prepared); };

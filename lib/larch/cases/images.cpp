@@ -37,6 +37,7 @@ ReadOptions Reading::read_options(const Context& context) const {
   read.nan_value = nan_value;
   read.allow = allow;
   read.has_frame_flag = false;
+  read.digest = context.digest_sink;
   read.warn = [&context](const std::string& text) { context.warn(text); };
   return read;
 }
@@ -210,9 +211,8 @@ std::vector<std::string> Images::companions(const std::vector<CaseOutput>& files
   return companions;
 }
 
-ReadOptions Images::read_options(const Context& context, const DigestSink& digest) const {
+ReadOptions Images::read_options(const Context& context) const {
   ReadOptions read = reading.read_options(context);
-  read.digest = digest;
   read.series_uid = series;
   read.frame = frame;
   read.has_frame_flag = !are_sequences;

@@ -139,7 +139,7 @@ struct Images {
   /// The companions of such files.
   std::vector<std::string> companions(const std::vector<CaseOutput>& files) const;
   /// The options by which the one image is read, or all of a list.
-  ReadOptions read_options(const Context& context, const DigestSink& digest) const;
+  ReadOptions read_options(const Context& context) const;
   /// The name of a product's flag: "output" of "output,o".
   static std::string flag_name(const Product& product);
 

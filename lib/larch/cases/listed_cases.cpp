@@ -337,7 +337,7 @@ void check_id(const std::string& id) {
 
 ListedCases::ListedCases(const detail::AnyCaseProgram& program, const CheckedRun& run,
                          const Context& whole)
-    : read(program.images.read_options(whole, run.digests.sink())), columns(program.columns) {
+    : read(program.images.read_options(whole)), columns(program.columns) {
   const Images& images = program.images;
   CaseColumns wanted;
   wanted.files_exist = false;  // one that is missing is the failure of its case

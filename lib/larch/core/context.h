@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "larch/core/device.h"
+#include "larch/core/digest.h"
 #include "larch/core/error.h"
 
 namespace larch {
@@ -42,6 +43,8 @@ struct Context {
   std::function<void(LogLevel, std::string_view)> log_sink{};
   /// Receives progress of the run as a fraction 0..1 with a short phrase; may be empty.
   std::function<void(double, std::string_view)> progress_sink{};
+  /// Receives the SHA-256 of the bytes that were read of an input file; may be empty.
+  DigestSink digest_sink{};
   /// Set by a signal handler to the exit code wanted (130 or 143); 0 = go on. May be null.
   const std::atomic<int>* stop = nullptr;
   /// Where several jobs share the device: waits until it is the turn of this one, which has a share
