@@ -114,7 +114,7 @@ Outputs detail::run_cases(const AnyCaseProgram& program, const CheckedRun& run, 
 
 Plan detail::plan_cases(const AnyCaseProgram& program, const CheckedRun& run,
                         const Context& context) {
-  program.prepare(context, {});
+  program.prepare(context);
   if (program.images.is_list()) return plan_list(program, run, context);
   Plan plan;
   add_case(program, OneCase(program, run, context).job, plan);
