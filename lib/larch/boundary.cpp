@@ -12,6 +12,7 @@
 #include "larch/image/preprocess.h"
 #include "larch/mesh/measures.h"
 #include "larch/mesh/sphere_template.h"
+#include "larch/mesh/voxelise.h"
 #include "larch/opened_model.h"
 #include "larch/pose/truth.h"
 
@@ -170,6 +171,8 @@ void add_figures(const boundary::Model& model, RefinedBoundary& out) {
   out.without_boundary = lost / count;
   out.displacement_voxels = moved / count / model.space.spacing_mm.x;
   const int level = std::max(mesh::template_level_of(out.mesh), 0);
+  out.volume_mm3 = mesh::signed_volume_mm3(out.mesh);
+  out.area_mm2 = mesh::area_mm2(out.mesh);
   out.flipped_triangles = mesh::flipped_triangles(level, out.mesh.vertices_mm);
   const learning::Calibration& rule = model.confidence.calibration;
   if (out.confidence < 0) {
@@ -213,6 +216,11 @@ RefinedBoundary refine_boundary(const Model& opened, Volume<float> image,
   out.displacement_mm = displacements(out.start, out.mesh);
   add_figures(model, out);
   return out;
+}
+
+LabelVolume labels_of(const Mesh& mesh, const Grid& grid, int32_t label, const Context& context) {
+  return mapped<int32_t>(mesh::voxelise(mesh, grid, context),
+                         [&](uint8_t inside) { return inside != 0 ? label : 0; });
 }
 
 std::string check_start(const Model& opened, const BoundaryStart& given, const Grid& grid) {

@@ -29,6 +29,7 @@ struct RefinedBoundary {
   Mesh start{}, mesh{};                  ///< LPS mm
   std::vector<float> probability{};      ///< by vertex: of the boundary where it went last
   std::vector<float> displacement_mm{};  ///< by vertex: from the start, outwards positive
+  double volume_mm3 = 0, area_mm2 = 0;   ///< of the mesh
   std::string status{};                  ///< "found", "uncertain", "not found"
   double confidence = -1;                ///< that the structure is there; below 0: not known
   double without_boundary = 0;           ///< share of the vertices that find no boundary
@@ -47,6 +48,9 @@ struct RefinedBoundary {
 /// has been resampled.
 RefinedBoundary refine_boundary(const Model& model, Volume<float> image, const BoundaryStart& start,
                                 const Context& context, const std::string& name = "the image");
+
+/// Returns the labels of the voxels whose centres a mesh (LPS mm) encloses: `label`, or else 0.
+LabelVolume labels_of(const Mesh& mesh, const Grid& grid, int32_t label, const Context& context);
 
 /// Checks a start for a refinement on a grid before it runs, and returns RefinedBoundary::remark.
 /// Throws as refine_boundary does because of a start.

@@ -275,6 +275,31 @@ Detection detect(const Model& model, std::vector<Volume<float>> components,
   return found;
 }
 
+std::vector<Candidate> top_candidates(const Volume<float>& probability, int64_t count) {
+  std::vector<Candidate> best;
+  if (count <= 0) return best;
+  // Voxels that may be among the best are collected until they are twice as many as wanted; then
+  // the better half is kept, and its last one is the bar for those that follow.
+  const auto wanted = static_cast<size_t>(std::min(count, probability.voxels()));
+  const auto keep = static_cast<std::ptrdiff_t>(wanted);
+  const auto comes_before = [](const Candidate& a, const Candidate& b) {
+    return a.probability != b.probability ? a.probability > b.probability : a.voxel < b.voxel;
+  };
+  std::optional<Candidate> bar;
+  for (int64_t i = 0; i < probability.voxels(); ++i) {
+    const Candidate candidate{i, probability[i]};
+    if (bar && !comes_before(candidate, *bar)) continue;
+    best.push_back(candidate);
+    if (best.size() < 2 * wanted) continue;
+    std::nth_element(best.begin(), best.begin() + (keep - 1), best.end(), comes_before);
+    best.resize(wanted);
+    bar = best.back();
+  }
+  std::sort(best.begin(), best.end(), comes_before);
+  best.resize(std::min(wanted, best.size()));
+  return best;
+}
+
 int64_t detection_bytes(const Model& model, const Grid& grid, const DetectRequest& request,
                         bool has_region, const Device& device) {
   const Vec3i size = image::model_grid(grid, image_model(model).space).size;

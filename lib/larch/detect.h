@@ -103,6 +103,15 @@ struct Detection {
 Detection detect(const Model& model, std::vector<Volume<float>> components,
                  const DetectRequest& request, const Context& context);
 
+/// A voxel and its probability.
+struct Candidate {
+  int64_t voxel = 0;  ///< linear index
+  float probability = 0;
+};
+/// Returns the `count` best voxels by descending probability, then ascending index; all of them if
+/// there are no more. Takes time linear in the voxels and memory for 2 `count` candidates.
+std::vector<Candidate> top_candidates(const Volume<float>& probability, int64_t count);
+
 /// The memory that the evaluation of an image on a grid takes on the device, by the request without
 /// its region. Throws MemoryError.
 int64_t detection_bytes(const Model& model, const Grid& grid, const DetectRequest& request,

@@ -7,7 +7,6 @@
 #include <catch2/catch.hpp>
 
 #include "larch/core/stream.h"
-#include "larch/pbt/evaluate/candidates.h"
 #include "larch/pbt/evaluate/evaluate.h"
 #include "tests/parity/cuda_context.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
@@ -17,28 +16,6 @@ namespace {
 
 using test::cuda_context;
 using test::sized;
-
-TEST_CASE("the best candidates are the same on both devices", "[pbt::top_candidates]") {
-  for (const uint32_t values : {2u, 300u, 1u << 24}) {  // the fewer, the more voxels are equal
-    std::vector<float> p(sized(100003, 8003));
-    for (size_t i = 0; i < p.size(); ++i) {
-      p[i] = static_cast<float>(hash_below(5, 6, i, values)) / static_cast<float>(values);
-    }
-    for (const int64_t count : {1, 7, 1000, sized(60000, 5000), sized(100003, 8003), 200000}) {
-      std::vector<std::vector<pbt::Candidate>> found;
-      for (const Context& context : {cuda_context(), fixtures::context_of(2)}) {
-        const Buffer<float> there(context.device, std::span<const float>(p));
-        found.push_back(pbt::top_candidates(there, count, context));
-      }
-      REQUIRE(found[0].size() == found[1].size());
-      const bool same = std::equal(found[0].begin(), found[0].end(), found[1].begin(),
-                                   [](const pbt::Candidate& a, const pbt::Candidate& b) {
-                                     return a.voxel == b.voxel && a.probability == b.probability;
-                                   });
-      CHECK(same);
-    }
-  }
-}
 
 TEST_CASE("one compiled model serves several threads with streams of their own") {
   const pbt::Model model = fixtures::random_ensemble(11, 2);

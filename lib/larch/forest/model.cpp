@@ -38,6 +38,15 @@ void check_model(const Model& model) {
   }
 }
 
+std::vector<double> depth_accuracies(const voxels::ModelInfo& info) {
+  std::vector<double> accuracies;
+  while (const auto value =
+             info.measured("depth " + std::to_string(accuracies.size()) + " accuracy")) {
+    accuracies.push_back(*value);
+  }
+  return accuracies;
+}
+
 voxels::SlabNeeds needs_of(const Model& model) {
   constexpr int64_t kBytesPerNode = 320;  // a node and its taps, on the host and on a GPU
   voxels::SlabNeeds needs{model.channels, model.padding, model.reach_along(),

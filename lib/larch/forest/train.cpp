@@ -366,15 +366,6 @@ voxels::TrainingVolume make_training_volume(
   return volume;
 }
 
-std::vector<double> depth_accuracies(const voxels::ModelInfo& info) {
-  std::vector<double> accuracies;
-  while (const auto value =
-             info.measured("depth " + std::to_string(accuracies.size()) + " accuracy")) {
-    accuracies.push_back(*value);
-  }
-  return accuracies;
-}
-
 Model train_forest(const std::vector<voxels::TrainingVolume>& volumes,
                    const image::ModelSpace& space, const voxels::TrainConfig& config,
                    const TrainHooks& hooks, voxels::TrainReport* report, const Context& context) {

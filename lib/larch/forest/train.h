@@ -34,7 +34,4 @@ Model train_forest(const std::vector<voxels::TrainingVolume>& volumes,
                    const image::ModelSpace& space, const voxels::TrainConfig& config,
                    const TrainHooks& hooks, voxels::TrainReport* report, const Context& context);
 
-/// Share of held-out voxels that the forest cut off at each depth labels right, from depth 0 on.
-std::vector<double> depth_accuracies(const voxels::ModelInfo& info);
-
 }  // namespace larch::forest

@@ -12,8 +12,6 @@
 #include "larch/boundary.h"
 #include "larch/core/error.h"
 #include "larch/image.h"
-#include "larch/mesh/measures.h"
-#include "larch/mesh/voxelise.h"
 #include "larch/picture/qc.h"
 #include "larch/pipeline/training_files.h"
 
@@ -77,11 +75,6 @@ void warn_of(const cases::CaseJob& c, const std::string& remark) {
   c.context().warn((c.is_of_list ? "case '" + c.row.id + "': " : "") + remark);
 }
 
-LabelVolume labels_of(const Mesh& mesh, const Grid& grid, int32_t label, const Context& context) {
-  return mapped<int32_t>(mesh::voxelise(mesh, grid, context),
-                         [&](uint8_t inside) { return inside != 0 ? label : 0; });
-}
-
 void add_files(const cases::CaseJob& c, const std::shared_ptr<const RefinementJob>& job,
                Outputs& outputs) {
   Context host;
@@ -119,8 +112,8 @@ void add_figures(const RefinementJob& job, Outputs& outputs) {
   double sum = 0, moved = 0;
   for (const float p : found.probability) sum += p;
   for (const float mm : found.displacement_mm) moved += std::abs(static_cast<double>(mm));
-  outputs.metric("volume_ml", mesh::signed_volume_mm3(found.mesh) / 1000)
-      .metric("area_cm2", mesh::area_mm2(found.mesh) / 100)
+  outputs.metric("volume_ml", found.volume_mm3 / 1000)
+      .metric("area_cm2", found.area_mm2 / 100)
       .metric("probability", sum / count)
       .metric("displacement_mm", moved / count)
       .metric("displacement_voxels", found.displacement_voxels)

@@ -16,7 +16,6 @@
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/image.h"
-#include "larch/pbt/evaluate/candidates.h"
 #include "larch/picture/qc.h"
 #include "larch/pipeline/components.h"
 
@@ -96,7 +95,7 @@ void write_probabilities(const std::string& path, std::span<const Volume<float>>
 std::string candidates_tsv(const Volume<float>& probability, int64_t count) {
   std::string text = "rank\ti\tj\tk\tx_mm\ty_mm\tz_mm\tprobability\n";
   int rank = 1;
-  for (const pbt::Candidate& c : pbt::top_candidates(probability, count)) {
+  for (const Candidate& c : top_candidates(probability, count)) {
     const Vec3i at = probability.grid().voxel(c.voxel);
     const Vec3d p = world_from_index(probability.grid(), at.cast<double>());
     char line[256];

@@ -17,11 +17,10 @@
 #include "larch/cases/case_loop.h"
 #include "larch/cases/images.h"
 #include "larch/core/error.h"
-#include "larch/forest/train.h"
 #include "larch/io/image/image.h"
 #include "larch/models/model_file.h"
+#include "larch/models/training_plot.h"
 #include "larch/pipeline/components.h"
-#include "larch/pipeline/training_plot.h"
 #include "larch/voxels/pool.h"
 
 namespace larch::pipeline {
@@ -232,7 +231,8 @@ void add_plot(const std::string& path, const models::AnyModel& model, Outputs& o
   if (forest == nullptr && trees == nullptr) {
     throw InputError("--plot: only models of voxels keep the history of their training");
   }
-  outputs.add(path, [picture = forest != nullptr ? forest_plot(*forest) : history_plot(*trees)](
+  outputs.add(path, [picture = forest != nullptr ? models::forest_plot(*forest)
+                                                 : models::history_plot(*trees)](
                         const std::string& temporary) { write_png(temporary, picture); });
 }
 

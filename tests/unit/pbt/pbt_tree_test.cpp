@@ -8,7 +8,6 @@
 
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
-#include "larch/pbt/evaluate/candidates.h"
 #include "larch/pbt/evaluate/evaluate.h"
 #include "larch/pbt/model.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
@@ -389,20 +388,6 @@ TEST_CASE("A compiled model is refused on images of another layout") {
       CHECK_THAT(error.what(), Catch::Contains("was compiled for strides"));
     }
   }
-}
-
-TEST_CASE("The most probable voxels, ties by their order") {
-  Volume<float> p(grid_of({5, 1, 1}));
-  const float values[] = {0.25F, 0.75F, 0.5F, 0.75F, 0};
-  std::copy(std::begin(values), std::end(values), p.begin());
-  const auto best = top_candidates(p, 3);
-  REQUIRE(best.size() == 3);
-  CHECK(best[0].voxel == 1);
-  CHECK(best[1].voxel == 3);
-  CHECK(best[2].voxel == 2);
-  CHECK(best[2].probability == 0.5F);
-  CHECK(top_candidates(p, 100).size() == 5);
-  CHECK(top_candidates(p, 0).empty());
 }
 
 TEST_CASE("the walk that auto means") {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "larch/angiography.h"
 #include "larch/cases/case_program.h"
-#include "larch/dsa/dsa_config.h"
 
 // The options and products of a subtraction, and the work on a case.
 namespace larch::pipeline {

@@ -1,15 +1,13 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/pipeline/training_plot.h"
+#include "larch/models/training_plot.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <string>
 
-#include "larch/forest/train.h"
-
-namespace larch::pipeline {
+namespace larch::models {
 namespace {
 
 /// Nodes of one depth.
@@ -129,4 +127,4 @@ RgbImage history_plot(const pbt::Model& model) {
   return picture;
 }
 
-}  // namespace larch::pipeline
+}  // namespace larch::models

@@ -6,11 +6,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "larch/core/error.h"
-#include "larch/pbt/evaluate/candidates.h"
+#include "larch/detect.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 
-namespace larch::pbt {
+namespace larch {
 namespace {
 
 /// Probabilities with many ties, in an order of one kind.
@@ -47,12 +46,5 @@ TEST_CASE("the best candidates are the first of all voxels in order") {
   CHECK(top_candidates(Volume<float>(), 5).empty());
 }
 
-TEST_CASE("candidates of a buffer on another device than the context's are refused") {
-  const Buffer<float> p(Device::cpu(), 5);
-  Context context;
-  context.device = Device::cuda();
-  CHECK_THROWS_AS(top_candidates(p, 2, context), UsageError);
-}
-
 }  // namespace
-}  // namespace larch::pbt
+}  // namespace larch

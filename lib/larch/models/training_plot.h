@@ -9,7 +9,7 @@
 #include "larch/pbt/model.h"
 #include "larch/picture/plot.h"
 
-namespace larch::pipeline {
+namespace larch::models {
 
 /// The training history of a model, a curve per depth of its trees. With e_s the weighted error of
 /// round s, a strong classifier of t rounds is wrong about at most the share
@@ -29,4 +29,4 @@ RgbImage history_plot(const pbt::Model& model);
 /// The accuracy of a forest on held-out volumes over the depth at which it is cut off.
 RgbImage forest_plot(const forest::Model& model);
 
-}  // namespace larch::pipeline
+}  // namespace larch::models

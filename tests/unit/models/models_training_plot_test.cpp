@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "larch/pipeline/training_plot.h"
+#include "larch/models/training_plot.h"
 #include "tests/unit/picture/picture_digest.h"
 
 namespace {
