@@ -40,7 +40,7 @@ void check_curve(const picture::Curve& curve, const std::string& name,
 }  // namespace
 
 TEST_CASE("History: the bound per depth, of nodes by their samples") {
-  const auto curves = pipeline::history_curves(model_with_history());
+  const auto curves = models::history_curves(model_with_history());
   REQUIRE(curves.size() == 2);
   check_curve(curves[0], "depth 0, 1 node trained", {1, 0.866025403784439, 0.645497224367903});
   // The node of one round keeps its bound, 1, while the other one goes from 0.6 to 0.48.
@@ -48,16 +48,16 @@ TEST_CASE("History: the bound per depth, of nodes by their samples") {
 }
 
 TEST_CASE("History: the picture is the same bytes as ever, and there is one without history") {
-  CHECK(test::digest_of(pipeline::history_plot(model_with_history())) == "c1afbd00634cd00e");
+  CHECK(test::digest_of(models::history_plot(model_with_history())) == "c1afbd00634cd00e");
   pbt::Model scored = model_with_history();
   voxels::add_depth_score(scored.info, {0.2, 0.75});
   voxels::add_depth_score(scored.info, {0.1234567, 0.875});
-  const RgbImage both = pipeline::history_plot(scored);
-  const RgbImage alone = pipeline::history_plot(model_with_history());
+  const RgbImage both = models::history_plot(scored);
+  const RgbImage alone = models::history_plot(model_with_history());
   CHECK(both.height == 2 * alone.height);
   CHECK(std::equal(alone.rgb.begin(), alone.rgb.end(), both.rgb.begin()));
   pbt::Model leaf;
   leaf.nodes.resize(1);
-  CHECK(pipeline::history_curves(leaf).empty());
-  CHECK(test::digest_of(pipeline::history_plot(leaf)) == "81eaeb830cddd5a3");
+  CHECK(models::history_curves(leaf).empty());
+  CHECK(test::digest_of(models::history_plot(leaf)) == "81eaeb830cddd5a3");
 }
