@@ -1,44 +1,28 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 // A whole program over cases, for the tests of what all of them have: it smooths an image.
-#include <memory>
-
 #include "larch/cases/case_program.h"
 #include "larch/picture/qc.h"
 
-namespace {
-
 using namespace larch;
 
-struct Options {
-  static constexpr cases::Product kProducts[] = {
-      {"output,o", "image", ".nii.gz", PathRole::kOutputImage, "the smoothed image"},
-      {"picture", "picture", ".png", PathRole::kOutputPicture, "three slices of it (.png)"}};
-  struct Config {
-    int passes = 1;
-    template <class F>
-    void fields(F&& f) {
-      f(Field{"passes", passes, "how often neighbours along x are averaged", 1, 1000000});
-    }
-  };
-  cases::Images images{.products = kProducts};
-  Config config;
-
+struct Config {
+  int passes = 1;
   template <class F>
   void fields(F&& f) {
-    images.fields(f);
+    f(Field{"passes", passes, "how often neighbours along x are averaged", 1, 1000000});
   }
 };
+constexpr cases::Product kProducts[] = {
+    {"output,o", "image", ".nii.gz", PathRole::kOutputImage, "the smoothed image"},
+    {"picture", "picture", ".png", PathRole::kOutputPicture, "three slices of it (.png)"}};
+using Options = cases::PlainOptions<Config, kProducts>;
 
-void average_along_x(Volume<float>& image) {
-  for (int64_t i = 1; i < image.voxels(); ++i) image[i] = (image[i - 1] + image[i]) / 2;
-}
-
-Outputs smooth(const cases::CaseJob& c, const Options& o, const cases::Nothing&) {
+static Outputs smooth(const cases::CaseJob& c, const Options& o, const cases::Nothing&) {
   const auto image = std::make_shared<Volume<float>>(read_volume<float>(c.row.image, c.read));
-  {
-    const Turn turn = c.context().turn();
-    for (int i = 0; i < o.config.passes; ++i) average_along_x(*image);
+  const Turn turn = c.context().turn();
+  for (int pass = 0; pass < o.config.passes; ++pass) {
+    for (int64_t i = 1; i < image->voxels(); ++i) (*image)[i] = ((*image)[i - 1] + (*image)[i]) / 2;
   }
   Outputs outputs;
   outputs.metric("corner", (*image)[image->voxels() - 1]);
@@ -49,11 +33,7 @@ Outputs smooth(const cases::CaseJob& c, const Options& o, const cases::Nothing&)
   return (*image)[0] > 0 ? outputs : outputs.status("rejected", "the first voxel is not positive");
 }
 
-}  // namespace
-
 int main(int argc, char** argv) {
-  cases::CaseProgram<Options> program;
-  program.process = smooth;
-  program.figures = {"corner"};
+  const cases::CaseProgram<Options> program{.process = smooth, .figures = {"corner"}};
   return cases::run_case_app({"smooth-app", "Smooth an image."}, argc, argv, program);
 }
