@@ -10,7 +10,6 @@
 #include "larch/core/error.h"
 #include "larch/features/steerable/steerable_math.h"
 #include "larch/image/preprocess.h"
-#include "larch/mesh/measures.h"
 #include "larch/mesh/sphere_template.h"
 #include "larch/mesh/voxelise.h"
 #include "larch/opened_model.h"

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "larch/core/context.h"
-#include "larch/core/step.h"
 #include "larch/data/mesh.h"
 #include "larch/data/pose.h"
 #include "larch/data/volume.h"

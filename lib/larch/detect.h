@@ -8,7 +8,6 @@
 
 #include "larch/config/fields.h"
 #include "larch/core/context.h"
-#include "larch/core/step.h"
 #include "larch/data/mesh.h"
 #include "larch/data/volume.h"
 #include "larch/mesh/smooth.h"

@@ -9,12 +9,11 @@
 #include <map>
 
 #include "larch/core/error.h"
-#include "larch/core/escaped.h"
 #include "larch/core/random_math.h"
+#include "larch/core/text.h"
 #include "larch/mesh/marching_cubes.h"
 #include "larch/mesh/voxelise.h"
-#include "larch/metrics/overlap.h"
-#include "larch/metrics/surface_distance.h"
+#include "larch/metrics/agreement.h"
 
 namespace larch {
 namespace {

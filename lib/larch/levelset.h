@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "larch/core/context.h"
-#include "larch/core/step.h"
 #include "larch/data/mesh.h"
 #include "larch/data/volume.h"
 #include "larch/levelset/initial/spheres.h"

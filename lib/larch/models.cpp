@@ -8,7 +8,7 @@
 #include "larch/image/preprocess.h"
 #include "larch/models/model_file.h"
 #include "larch/opened_model.h"
-#include "larch/picture/canvas.h"
+#include "larch/picture/draw.h"
 
 namespace larch {
 namespace {

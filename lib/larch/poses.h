@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "larch/core/context.h"
-#include "larch/core/step.h"
 #include "larch/data/volume.h"
 #include "larch/io/markups/markups.h"
 #include "larch/models.h"

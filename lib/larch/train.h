@@ -14,7 +14,6 @@
 
 #include "larch/boundary/boundary_config.h"
 #include "larch/core/context.h"
-#include "larch/data/dataset_label.h"
 #include "larch/data/pose.h"
 #include "larch/data/volume.h"
 #include "larch/hdn/hdn_config.h"

@@ -12,7 +12,7 @@
 #include "larch/config/config.h"
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
-#include "larch/data/volume_digest.h"
+#include "larch/data/volume.h"
 #include "larch/hdn/train/train.h"
 #include "larch/models/checkpoint.h"
 #include "larch/pose/distance_map.h"

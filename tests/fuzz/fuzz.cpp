@@ -11,7 +11,7 @@
 
 #include <unistd.h>
 
-#include "larch/data/mat.h"
+#include "larch/data/vec.h"
 #include "larch/data/volume.h"
 #include "larch/io/dicom/dicom_codec.h"
 #include "larch/io/image/image.h"

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "larch/core/stream.h"
+#include "larch/core/device.h"
 #include "larch/dsa/mask_frames.h"
 #include "larch/dsa/sequence.h"
 #include "tests/parity/cuda_context.h"

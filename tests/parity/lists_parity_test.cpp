@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "larch/core/stream.h"
+#include "larch/core/device.h"
 #include "larch/pbt/evaluate/evaluate.h"
 #include "tests/parity/cuda_context.h"
 #include "tests/unit/pbt/pbt_fixtures.h"

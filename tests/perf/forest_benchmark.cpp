@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "larch/core/stream.h"
+#include "larch/core/device.h"
 #include "larch/forest/evaluate.h"
 #include "larch/forest/train.h"
 #include "larch/io/image/image.h"

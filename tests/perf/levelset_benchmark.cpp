@@ -11,9 +11,9 @@
 
 #include <benchmark/benchmark.h>
 
+#include "larch/core/device.h"
 #include "larch/core/parallel.h"
 #include "larch/core/random_math.h"
-#include "larch/core/stream.h"
 #include "larch/levelset/evolve/evolve.h"
 #include "larch/levelset/speed/data_speed.h"
 #include "larch/levelset/step/time_step.h"

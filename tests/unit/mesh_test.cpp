@@ -9,7 +9,6 @@
 
 #include "larch/core/context.h"
 #include "larch/core/random_math.h"
-#include "larch/mesh/cell_cases.h"
 #include "larch/mesh/marching_cubes.h"
 #include "larch/mesh/smooth.h"
 #include "larch/mesh/triangle_tree.h"

@@ -10,7 +10,7 @@
 #include "catch2/catch.hpp"
 
 #include "larch/evaluate.h"
-#include "larch/metrics/overlap.h"
+#include "larch/metrics/agreement.h"
 
 namespace larch::metrics {
 namespace {

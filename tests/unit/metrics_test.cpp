@@ -11,8 +11,7 @@
 #include "larch/evaluate.h"
 #include "larch/mesh/marching_cubes.h"
 #include "larch/mesh/voxelise.h"
-#include "larch/metrics/overlap.h"
-#include "larch/metrics/surface_distance.h"
+#include "larch/metrics/agreement.h"
 #include "tests/unit/box_mask.h"
 
 namespace {

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/core/stream.h"
-
 #include <catch2/catch.hpp>
 
 #include "larch/core/buffer.h"
+#include "larch/core/device.h"
 #include "larch/core/error.h"
 #include "larch/image/integral.h"
 #include "tests/unit/pbt/pbt_fixtures.h"

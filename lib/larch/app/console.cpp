@@ -15,7 +15,7 @@
 #include "larch/config/json_text.h"
 #include "larch/config/suggest.h"
 #include "larch/core/error.h"
-#include "larch/core/escaped.h"
+#include "larch/core/text.h"
 #include "larch/files/atomic_file.h"
 
 namespace larch::detail {

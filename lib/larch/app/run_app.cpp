@@ -22,9 +22,8 @@
 #include "larch/config/bytes.h"
 #include "larch/config/json_text.h"
 #include "larch/config/suggest.h"
-#include "larch/core/escaped.h"
-#include "larch/core/number_text.h"
 #include "larch/core/parallel.h"
+#include "larch/core/text.h"
 #include "larch/files/file.h"
 
 namespace larch::detail {

@@ -10,7 +10,7 @@
 
 #include "larch/cases/case_list.h"
 #include "larch/config/fields.h"
-#include "larch/data/dataset_label.h"
+#include "larch/data/volume.h"
 
 namespace larch {
 

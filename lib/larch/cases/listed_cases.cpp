@@ -11,8 +11,8 @@
 
 #include "larch/app/failures.h"
 #include "larch/cases/status_table.h"
+#include "larch/core/context.h"
 #include "larch/core/error.h"
-#include "larch/core/step.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/files/temporaries.h"

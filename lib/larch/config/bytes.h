@@ -20,7 +20,7 @@ struct Bytes {
 int64_t parse_bytes(const std::string& flag, const std::string& text);
 
 /// The reverse, exactly: the largest unit of which it is a whole number, such as "4GiB".
-/// core/number_text.h has one for messages.
+/// core/text.h has one for messages.
 std::string exact_bytes_text(int64_t bytes);
 
 }  // namespace larch

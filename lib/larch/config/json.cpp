@@ -12,7 +12,7 @@
 #include "larch/config/suggest.h"
 #include "larch/core/error.h"
 #include "larch/core/json_watcher.h"
-#include "larch/core/number_text.h"
+#include "larch/core/text.h"
 
 namespace larch::config {
 namespace {

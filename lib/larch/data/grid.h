@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "larch/data/mat.h"
+#include "larch/data/vec.h"
 
 namespace larch {
 

@@ -24,4 +24,12 @@ struct LabelEntry {
 };
 using LabelTable = std::vector<LabelEntry>;
 
+/// Points in space: seeds, landmarks, centres of candidates.
+/// Invariant kept by its makers: names is empty or has one name for each point.
+struct PointSet {
+  std::vector<Vec3d> points_mm;  ///< LPS mm
+  std::vector<std::string> names{};
+  WorldFrame frame = WorldFrame::kScanner;  ///< that of the image they were found in
+};
+
 }  // namespace larch

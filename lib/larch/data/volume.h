@@ -2,11 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "larch/core/digest.h"
 #include "larch/data/grid.h"
 
 namespace larch {
@@ -109,5 +112,31 @@ Volume<To> mapped(const Volume<From>& volume, const F& f) {
 
 /// Labels of a segmentation; 0 is background.
 using LabelVolume = Volume<int32_t>;
+
+/// A vector for each voxel: a displacement, a velocity, a gradient. Components are along the axes
+/// of the world (LPS), in mm, whatever the direction of the grid. Files: io/image/image.h.
+using VectorField = Volume<Vec3f>;
+
+/// A label of a data set, or a region of several labels.
+struct DatasetLabel {
+  std::string name;
+  std::vector<int32_t> values;
+};
+
+/// The names that nnU-Net gives a meaning: voxels that nobody has annotated, and those around the
+/// structures. Neither is a structure.
+inline constexpr const char* kIgnoreName = "ignore";
+inline constexpr const char* kBackgroundName = "background";
+
+/// Adds geometry and voxels of a volume to a digest; the frame of its world makes no difference.
+template <class T>
+void add_to_digest(const Volume<T>& volume, Sha256& sha) {
+  const Grid& grid = volume.grid();
+  sha.update(&grid.size, sizeof grid.size);
+  sha.update(&grid.spacing_mm, sizeof grid.spacing_mm);
+  sha.update(&grid.origin_mm, sizeof grid.origin_mm);
+  sha.update(&grid.direction, sizeof grid.direction);
+  sha.update(volume.data(), static_cast<size_t>(volume.voxels()) * sizeof(T));
+}
 
 }  // namespace larch

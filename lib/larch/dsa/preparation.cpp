@@ -11,8 +11,8 @@
 
 #include "larch/core/buffer.h"
 #include "larch/core/error.h"
-#include "larch/core/number_text.h"
 #include "larch/core/parallel.h"
+#include "larch/core/text.h"
 #include "larch/dsa/mask_frames.h"
 #include "larch/dsa/onset.h"
 

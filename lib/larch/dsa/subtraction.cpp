@@ -8,9 +8,9 @@
 #include <optional>
 #include <utility>
 
+#include "larch/core/context.h"
+#include "larch/core/device.h"
 #include "larch/core/error.h"
-#include "larch/core/step.h"
-#include "larch/core/stream.h"
 #include "larch/dsa/confirmation.h"
 #include "larch/dsa/frame_mean.h"
 #include "larch/dsa/preparation.h"

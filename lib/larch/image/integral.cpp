@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <string>
 
+#include "larch/core/device.h"
 #include "larch/core/dispatch.h"
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
-#include "larch/core/stream.h"
 #include "larch/image/filter_bank.h"
 #include "larch/image/levels.h"
 

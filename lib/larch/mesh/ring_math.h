@@ -7,7 +7,7 @@
 
 #include "larch/core/host_device.h"
 #include "larch/core/team_math.h"
-#include "larch/data/mat.h"
+#include "larch/data/vec.h"
 
 // One thread or a block of threads computes these on the rings of neighbours of a closed mesh:
 // normals, and smoothing by the random-walk Laplacian L = I - D^-1 A, where A is the

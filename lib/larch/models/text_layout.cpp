@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include "larch/core/escaped.h"
-#include "larch/core/number_text.h"
+#include "larch/core/text.h"
 #include "larch/models/container.h"
 
 namespace larch::models {

@@ -8,7 +8,7 @@
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/core/portable_math.h"
-#include "larch/data/rotation.h"
+#include "larch/data/pose.h"
 #include "larch/phantom/noise_math.h"
 
 namespace larch::phantom {

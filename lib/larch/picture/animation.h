@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "larch/picture/canvas.h"
+#include "larch/picture/draw.h"
 
 // Moving pictures as GIF 89a, which every browser, viewer and word processor shows. The same
 // pictures are the same bytes everywhere.

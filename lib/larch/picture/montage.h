@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "larch/picture/canvas.h"
+#include "larch/picture/draw.h"
 
 // Pictures of one size side by side in one grey scale: before and after.
 namespace larch::picture {

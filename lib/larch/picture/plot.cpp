@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "larch/core/error.h"
-#include "larch/core/number_text.h"
+#include "larch/core/text.h"
 #include "larch/picture/draw.h"
 
 namespace larch::picture {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "larch/picture/canvas.h"
+#include "larch/picture/draw.h"
 
 namespace larch::picture {
 

@@ -10,7 +10,7 @@
 #include "larch/data/pose.h"
 #include "larch/data/rgb_image.h"
 #include "larch/data/volume.h"
-#include "larch/picture/canvas.h"
+#include "larch/picture/draw.h"
 
 namespace larch::picture {
 
@@ -57,5 +57,15 @@ struct PoseRow {
 /// if the image is empty.
 RgbImage pose_picture(const Volume<float>& image, const std::string& title,
                       std::span<const PoseRow> rows);
+
+/// A surface of surface_picture and the words above it.
+struct SurfaceTile {
+  Mesh surface;
+  std::string title;
+};
+
+/// Shaded surfaces in rows of `columns`, all in one scale, each about its own middle, seen along y
+/// (of LPS axes: from the front, with the patient's left on the right side).
+RgbImage surface_picture(std::span<const SurfaceTile> tiles, int columns);
 
 }  // namespace larch::picture

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "larch/data/mesh.h"
-#include "larch/data/point_set.h"
 #include "larch/data/pose.h"
 #include "larch/data/volume.h"
 #include "larch/picture/draw.h"

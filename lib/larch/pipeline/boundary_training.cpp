@@ -15,7 +15,7 @@
 #include "larch/cases/images.h"
 #include "larch/mesh/sphere_template.h"
 #include "larch/models/model_file.h"
-#include "larch/picture/surface_view.h"
+#include "larch/picture/qc.h"
 
 namespace larch::pipeline {
 namespace {

@@ -21,7 +21,7 @@
 #include "larch/cases/case_loop.h"
 #include "larch/cases/images.h"
 #include "larch/core/error.h"
-#include "larch/core/escaped.h"
+#include "larch/core/text.h"
 #include "larch/files/file.h"
 #include "larch/io/markups/markups.h"
 #include "larch/io/mesh/mesh_io.h"

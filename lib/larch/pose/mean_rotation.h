@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include "larch/data/rotation.h"
+#include "larch/data/pose.h"
 
 namespace larch::pose {
 

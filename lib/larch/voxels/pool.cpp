@@ -6,7 +6,7 @@
 #include <string>
 
 #include "larch/core/error.h"
-#include "larch/core/escaped.h"
+#include "larch/core/text.h"
 #include "larch/features/box.h"
 
 namespace larch::voxels {

@@ -13,7 +13,7 @@
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/core/random_math.h"
-#include "larch/data/volume_digest.h"
+#include "larch/data/volume.h"
 #include "larch/learning/lowest_hash.h"
 
 namespace larch::voxels {

@@ -6,8 +6,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "larch/mesh/measures.h"
 #include "larch/mesh/sphere_template.h"
+#include "larch/mesh/voxelise.h"
 #include "tests/unit/mesh_measures.h"
 
 namespace larch::mesh {

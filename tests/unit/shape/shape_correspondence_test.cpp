@@ -10,8 +10,8 @@
 
 #include "larch/core/error.h"
 #include "larch/core/portable_math.h"
-#include "larch/mesh/measures.h"
 #include "larch/mesh/sphere_template.h"
+#include "larch/mesh/voxelise.h"
 #include "larch/pose/distance_map.h"
 #include "larch/pose/truth.h"
 #include "larch/shape/correspondence.h"

@@ -10,8 +10,8 @@
 #include "larch/boundary/train/samples.h"
 #include "larch/core/error.h"
 #include "larch/features/steerable/frame_codes.h"
-#include "larch/mesh/measures.h"
 #include "larch/mesh/sphere_template.h"
+#include "larch/mesh/voxelise.h"
 #include "larch/tree/train/column_trees.h"
 
 namespace larch::boundary {

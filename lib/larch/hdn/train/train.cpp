@@ -12,7 +12,7 @@
 
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
-#include "larch/data/volume_digest.h"
+#include "larch/data/volume.h"
 #include "larch/hdn/train/stage_training.h"
 #include "larch/pose/mean_rotation.h"
 #include "larch/voxels/pool.h"

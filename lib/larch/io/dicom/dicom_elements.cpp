@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "larch/core/number_text.h"
+#include "larch/core/text.h"
 #include "larch/io/bytes/byte_order.h"
 #include "larch/io/bytes/message.h"
 #include "larch/io/dicom/dicom_parser.h"

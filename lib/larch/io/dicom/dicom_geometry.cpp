@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "larch/core/number_text.h"
+#include "larch/core/text.h"
 #include "larch/io/bytes/message.h"
 #include "larch/io/dicom/dicom_object.h"
 

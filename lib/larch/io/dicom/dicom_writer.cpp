@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "larch/core/digest.h"
-#include "larch/core/number_text.h"
+#include "larch/core/text.h"
 
 namespace larch {
 

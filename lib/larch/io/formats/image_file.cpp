@@ -10,7 +10,7 @@
 #include "larch/core/error.h"
 #include "larch/core/guard.h"
 #include "larch/core/host_memory.h"
-#include "larch/core/number_text.h"
+#include "larch/core/text.h"
 #include "larch/io/bytes/byte_order.h"
 #include "larch/io/bytes/message.h"
 

@@ -11,7 +11,7 @@
 
 #include "larch/core/error.h"
 #include "larch/core/guard.h"
-#include "larch/data/rotation.h"
+#include "larch/data/pose.h"
 #include "larch/files/file.h"
 #include "larch/io/bytes/byte_order.h"
 #include "larch/io/bytes/message.h"

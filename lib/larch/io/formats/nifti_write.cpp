@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "larch/core/error.h"
-#include "larch/data/rotation.h"
+#include "larch/data/pose.h"
 #include "larch/files/file.h"
 #include "larch/io/formats/volumes.h"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "larch/core/guard.h"
-#include "larch/core/number_text.h"
+#include "larch/core/text.h"
 #include "larch/files/file.h"
 #include "larch/io/bytes/message.h"
 #include "larch/io/formats/text_header.h"

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <vector>
 
-#include "larch/core/number_text.h"
+#include "larch/core/text.h"
 #include "larch/files/file.h"
 #include "larch/io/bytes/message.h"
 

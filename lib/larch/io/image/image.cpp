@@ -13,7 +13,7 @@
 
 #include "larch/core/error.h"
 #include "larch/core/host_memory.h"
-#include "larch/core/number_text.h"
+#include "larch/core/text.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/io/bytes/message.h"

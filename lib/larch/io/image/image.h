@@ -12,7 +12,6 @@
 #include "larch/config/fields.h"
 #include "larch/data/mesh.h"
 #include "larch/data/rgb_image.h"
-#include "larch/data/vector_field.h"
 #include "larch/data/volume.h"
 #include "larch/io/formats/read_options.h"
 

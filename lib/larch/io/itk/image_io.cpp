@@ -11,7 +11,7 @@
 #include <itkVersion.h>
 
 #include "larch/core/error.h"
-#include "larch/core/number_text.h"
+#include "larch/core/text.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/io/bytes/message.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "larch/data/point_set.h"
+#include "larch/data/mesh.h"
 #include "larch/data/pose.h"
 
 namespace larch {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 // Wavefront OBJ: lines "v x y z" and "f a b c ...", counted from 1, or from the end if negative.
-#include "larch/core/number_text.h"
+#include "larch/core/text.h"
 #include "larch/io/bytes/message.h"
 #include "larch/io/mesh/mesh_formats.h"
 

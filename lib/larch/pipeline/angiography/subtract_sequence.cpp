@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/cases/case_loop.h"
+#include "larch/core/context.h"
+#include "larch/core/device.h"
 #include "larch/core/error.h"
-#include "larch/core/step.h"
-#include "larch/core/stream.h"
 #include "larch/pipeline/angiography/angiography_case.h"
 #include "larch/pipeline/angiography/input/angiography_input.h"
 #include "larch/pipeline/angiography/outputs/sequence_outputs.h"
