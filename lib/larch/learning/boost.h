@@ -2,13 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "larch/core/context.h"
+#include "larch/learning/feature_matrix.h"
 #include "larch/learning/feature_source.h"
-#include "larch/learning/weak_classifier.h"
+#include "larch/learning/weak_math.h"
 
 namespace larch::learning {
 
@@ -65,4 +67,35 @@ namespace cuda {
 std::vector<std::vector<BoostRound>> boost(const BoostJob& job);
 }
 
+/// AdaBoost's rounds turned into weak classifiers with weights. Of a sample, H is the sum of their
+/// alphas with the signs of their votes, and 1 / (1 + exp(-2 H)) its posterior (Friedman, Hastie,
+/// Tibshirani 2000).
+struct StrongClassifier {
+  std::vector<WeakClassifier> weaks;  ///< `feature` is the column of the source
+  std::vector<double> errors;         ///< weighted error of each round
+};
+
+/// The weight of a weak classifier with this error, alpha = ln((1 - error) / error) / 2, Q20, at
+/// most kMaximumAlphaQ20, which models may hold.
+int32_t alpha_q20(double error);
+
+/// Truncates the rounds where one is no better than `worst_error`, or after a perfect one.
+/// `selected`: samples that they were trained on; no error counts as less than half of one.
+StrongClassifier strong_classifier(std::span<const BoostRound> rounds, double worst_error,
+                                   size_t selected);
+
 }  // namespace larch::learning
+
+namespace larch::learning::cpu {
+
+/// Zooms the codes of each column onto so many bins, in place; the map of each slot.
+std::vector<BinMap> zoom_codes(FeatureMatrix& matrix, int bins, int threads);
+
+/// One histogram of signed weights for each column of a block: [column][bin].
+using BlockHistogram = std::array<int32_t, kCpuWidth * kBins>;
+
+/// Sums of the weights of the rows by bin, for all columns of a block.
+BlockHistogram block_histogram(const FeatureMatrix& matrix, size_t block,
+                               std::span<const int32_t> signed_weights);
+
+}  // namespace larch::learning::cpu

@@ -14,8 +14,8 @@
 #include "larch/models/json_layout.h"
 #include "larch/models/pbt_layout.h"
 #include "larch/models/text_layout.h"
+#include "larch/tree/check.h"
 #include "larch/tree/forest.h"
-#include "larch/tree/self_test.h"
 
 namespace larch::models {
 namespace {

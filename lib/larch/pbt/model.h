@@ -13,7 +13,7 @@
 #include "larch/features/haar.h"
 #include "larch/image/integral.h"
 #include "larch/image/preprocess.h"
-#include "larch/learning/weak_classifier.h"
+#include "larch/learning/weak_math.h"
 #include "larch/tree/ensemble.h"
 #include "larch/voxels/model.h"
 #include "larch/voxels/train_config.h"

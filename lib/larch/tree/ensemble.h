@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "larch/learning/weak_classifier.h"
+#include "larch/learning/weak_math.h"
 #include "larch/tree/tree_config.h"
 #include "larch/tree/tree_math.h"
 

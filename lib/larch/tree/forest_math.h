@@ -8,7 +8,7 @@
 #include "larch/core/host_device.h"
 #include "larch/core/portable_math.h"
 #include "larch/learning/weak_math.h"
-#include "larch/tree/forest_config.h"
+#include "larch/tree/tree_config.h"
 
 // Decision forests (Sharp 2008): the way of an item through a tree, and the gain of a split. Gains
 // are integers of 2^-14, so that sums over classes do not depend on their order and ties are ties.

@@ -11,7 +11,6 @@
 #include "larch/config/fields.h"
 #include "larch/image/channel_math.h"
 #include "larch/image/preprocess.h"
-#include "larch/tree/forest_config.h"
 #include "larch/tree/tree_config.h"
 
 namespace larch::voxels {

@@ -8,7 +8,7 @@
 
 #include "larch/features/box.h"
 #include "larch/features/linear/linear_source.h"
-#include "larch/learning/votes.h"
+#include "larch/learning/feature_source.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 
 namespace {

@@ -12,8 +12,8 @@
 #include "larch/features/lane_kernels.h"
 #include "larch/features/linear/linear_source.h"
 #include "larch/features/linear/patches.h"
-#include "larch/learning/matrix_cpu.h"
-#include "larch/learning/votes.h"
+#include "larch/learning/boost.h"
+#include "larch/learning/feature_source.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 
 namespace {

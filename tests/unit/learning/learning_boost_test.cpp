@@ -9,8 +9,7 @@
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
 #include "larch/learning/boost.h"
-#include "larch/learning/strong_classifier.h"
-#include "larch/learning/votes.h"
+#include "larch/learning/feature_source.h"
 #include "larch/tree/ensemble.h"
 #include "tests/unit/learning/table_source.h"
 

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "larch/learning/strong_classifier.h"
+#include "larch/learning/boost.h"
 #include "larch/learning/weak_math.h"
 
 using namespace larch::learning;

@@ -12,7 +12,7 @@
 #include "larch/core/error.h"
 #include "larch/models/container.h"
 #include "larch/models/model_file.h"
-#include "larch/tree/self_test.h"
+#include "larch/tree/check.h"
 #include "tests/unit/folder.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 

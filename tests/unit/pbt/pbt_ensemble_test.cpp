@@ -12,7 +12,7 @@
 #include "larch/pbt/evaluate/evaluate.h"
 #include "larch/pbt/train/ensemble.h"
 #include "larch/pbt/train/train.h"
-#include "larch/tree/train/select.h"
+#include "larch/tree/train/samples.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 #include "tests/unit/pbt/pbt_same_trees.h"
 

@@ -13,7 +13,7 @@
 #include "larch/pbt/model.h"
 #include "larch/pbt/train/ensemble.h"
 #include "larch/pbt/train/train.h"
-#include "larch/tree/self_test.h"
+#include "larch/tree/check.h"
 #include "larch/voxels/samples.h"
 
 namespace larch::fixtures {

@@ -10,8 +10,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "larch/learning/strong_classifier.h"
-#include "larch/learning/votes.h"
+#include "larch/learning/boost.h"
+#include "larch/learning/feature_source.h"
 #include "larch/tree/train/grow.h"
 #include "larch/tree/train/score.h"
 #include "tests/unit/learning/half_moons.h"

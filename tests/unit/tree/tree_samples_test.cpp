@@ -9,8 +9,8 @@
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
 #include "larch/tree/train/grow.h"
+#include "larch/tree/train/samples.h"
 #include "larch/tree/train/score.h"
-#include "larch/tree/train/select.h"
 #include "larch/tree/tree_math.h"
 
 namespace {

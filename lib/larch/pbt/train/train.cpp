@@ -16,7 +16,7 @@
 #include "larch/pbt/evaluate/evaluate.h"
 #include "larch/pbt/train/ensemble.h"
 #include "larch/pbt/train/trees.h"
-#include "larch/tree/self_test.h"
+#include "larch/tree/check.h"
 #include "larch/tree/train/grow.h"
 #include "larch/tree/train/score.h"
 #include "larch/voxels/pool.h"

@@ -12,8 +12,8 @@
 #include "larch/pbt/train/ensemble.h"
 #include "larch/pbt/train/mine.h"
 #include "larch/tree/train/grow.h"
-#include "larch/tree/train/prune.h"
-#include "larch/tree/train/select.h"
+#include "larch/tree/train/samples.h"
+#include "larch/tree/train/score.h"
 
 namespace larch::pbt {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "larch/core/random_math.h"
 #include "larch/learning/stored_codes.h"
-#include "larch/tree/self_test.h"
-#include "larch/tree/train/select.h"
+#include "larch/tree/check.h"
+#include "larch/tree/train/samples.h"
 
 namespace larch::tree {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "larch/core/error.h"
 #include "larch/tree/train/forest_split.h"
-#include "larch/tree/train/select.h"
+#include "larch/tree/train/samples.h"
 
 namespace larch::tree {
 namespace {

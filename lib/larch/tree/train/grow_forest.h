@@ -11,7 +11,7 @@
 #include "larch/core/context.h"
 #include "larch/learning/feature_source.h"
 #include "larch/tree/forest.h"
-#include "larch/tree/forest_config.h"
+#include "larch/tree/tree_config.h"
 
 namespace larch::tree {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "larch/core/parallel.h"
-#include "larch/learning/votes.h"
+#include "larch/learning/feature_source.h"
 
 namespace larch::tree {
 namespace {

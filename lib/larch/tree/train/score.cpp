@@ -8,7 +8,7 @@
 #include <numeric>
 #include <utility>
 
-#include "larch/learning/votes.h"
+#include "larch/learning/feature_source.h"
 #include "larch/tree/train/route.h"
 
 namespace larch::tree {
@@ -120,6 +120,127 @@ std::vector<double> posteriors(const Ensemble& trees, const learning::FeatureSou
   }
   for (double& p : mean) p /= static_cast<double>(trees.trees());
   return mean;
+}
+
+namespace {
+
+/// A node is turned into a leaf when the held-out log-loss rises by no more than this.
+constexpr double kTolerance = 1e-6;
+constexpr double kUnit = 0x1.0p-30;
+
+/// The tree below `n` as one number per visiting sample: the posterior of the subtree.
+class Pruner {
+ public:
+  Pruner(Ensemble& tree, const std::vector<std::vector<HeldOutVisit>>& visits,
+         const Samples& held_out)
+      : tree_(tree),
+        visits_(visits),
+        samples_(held_out),
+        q_(node_probabilities(tree)),
+        thresholds_(make_thresholds(tree.e1, tree.e2, false)) {
+    total_mass_ = std::accumulate(held_out.mass.begin(), held_out.mass.end(), 0.0);
+  }
+
+  size_t run() {
+    posterior_ = subtree(0, false);  // first the whole tree as it is
+    subtree(0, true);
+    return pruned_;
+  }
+  std::vector<double> posterior() && { return std::move(posterior_); }
+
+ private:
+  double q(int32_t node) const { return q_[static_cast<size_t>(node)] * kUnit; }
+
+  /// Posterior of the subtree of `n` for each of its visits. With `prune`, its nodes are first
+  /// tried as leaves, children before parents.
+  std::vector<double> subtree(int32_t n, bool prune) {
+    const auto& visits = visits_[static_cast<size_t>(n)];
+    Node& node = tree_.nodes[static_cast<size_t>(n)];
+    std::vector<double> result(visits.size(), q(n));
+    if (node.is_leaf()) return result;
+    const std::vector<double> left = subtree(node.left, prune), right = subtree(node.right, prune);
+    size_t at_left = 0, at_right = 0;
+    for (size_t k = 0; k < visits.size(); ++k) {
+      const uint32_t weight = visits[k].weight;
+      const Split s = split_weight(weight, visits[k].h, thresholds_, tree_.logistic.data());
+      double sum = s.stop_left * q(node.left) + s.stop_right * q(node.right);
+      if (s.descend_left > 0) sum += s.descend_left * left[at_left++];
+      if (s.descend_right > 0) sum += s.descend_right * right[at_right++];
+      result[k] = sum / weight;
+    }
+    if (prune && try_leaf(n, result)) std::fill(result.begin(), result.end(), q(n));
+    return result;
+  }
+
+  /// Turns node `n` into a leaf if the loss allows it, and updates the posteriors.
+  bool try_leaf(int32_t n, const std::vector<double>& subtree_posterior) {
+    const auto& visits = visits_[static_cast<size_t>(n)];
+    double change = 0;
+    std::vector<double> updated(visits.size());
+    for (size_t k = 0; k < visits.size(); ++k) {
+      const uint32_t i = visits[k].sample;
+      const bool positive = samples_.positive[i] != 0;
+      updated[k] = posterior_[i] + visits[k].weight * kUnit * (q(n) - subtree_posterior[k]);
+      change += static_cast<double>(samples_.mass[i]) *
+                (log_loss_of(updated[k], positive) - log_loss_of(posterior_[i], positive));
+    }
+    if (change / total_mass_ > kTolerance) return false;
+    for (size_t k = 0; k < visits.size(); ++k) posterior_[visits[k].sample] = updated[k];
+    Node& node = tree_.nodes[static_cast<size_t>(n)];
+    node.left = node.right = -1;
+    node.n_weak = 0;
+    node.reason = NodeReason::kPruned;
+    ++pruned_;
+    return true;
+  }
+
+  Ensemble& tree_;
+  const std::vector<std::vector<HeldOutVisit>>& visits_;
+  const Samples& samples_;
+  const std::vector<uint32_t> q_;
+  const Thresholds thresholds_;
+  std::vector<double> posterior_;
+  double total_mass_ = 0;
+  size_t pruned_ = 0;
+};
+
+/// Drops nodes and weak classifiers that nothing refers to any more.
+void compact(Ensemble& tree) {
+  Ensemble out = tree;
+  out.nodes.clear();
+  out.weaks.clear();
+  out.history.clear();
+  std::vector<int32_t> order{0};
+  for (size_t k = 0; k < order.size(); ++k) {
+    Node node = tree.nodes[static_cast<size_t>(order[k])];
+    const auto weaks =
+        std::span<const WeakClassifier>(tree.weaks).subspan(node.first_weak, node.n_weak);
+    node.first_weak = static_cast<uint32_t>(out.weaks.size());
+    out.weaks.insert(out.weaks.end(), weaks.begin(), weaks.end());
+    for (NodeHistory entry : tree.history) {
+      if (entry.node != order[k]) continue;
+      entry.node = static_cast<int32_t>(k);
+      out.history.push_back(entry);
+    }
+    for (int32_t* child : {&node.left, &node.right}) {
+      if (*child < 0) continue;
+      order.push_back(*child);
+      *child = static_cast<int32_t>(order.size() - 1);
+    }
+    out.nodes.push_back(node);
+  }
+  tree = std::move(out);
+}
+
+}  // namespace
+
+size_t prune(Ensemble& tree, const std::vector<std::vector<HeldOutVisit>>& visits,
+             const Samples& held_out, std::vector<double>* posterior) {
+  Pruner pruner(tree, visits, held_out);
+  const size_t pruned = pruner.run();
+  *posterior = std::move(pruner).posterior();
+  if (pruned > 0) compact(tree);
+  return pruned;
 }
 
 }  // namespace larch::tree

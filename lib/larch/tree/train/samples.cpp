@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/tree/train/select.h"
+#include "larch/tree/train/samples.h"
 
 #include <algorithm>
 #include <numeric>
