@@ -12,7 +12,7 @@
 
 #include "larch/features/steerable/steerable.h"
 #include "larch/hdn/detect.h"
-#include "larch/hdn/train/case_search.h"
+#include "larch/hdn/train/stage_training.h"
 #include "larch/phantom/poses.h"
 #include "larch/pose/hypotheses.h"
 #include "larch/voxels/pool.h"

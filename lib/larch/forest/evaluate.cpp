@@ -10,7 +10,7 @@
 #include "larch/core/dispatch.h"
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
-#include "larch/features/tap_places.h"
+#include "larch/features/tap.h"
 
 namespace larch::forest {
 namespace {

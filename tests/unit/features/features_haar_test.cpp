@@ -9,7 +9,7 @@
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
 #include "larch/features/haar.h"
-#include "larch/features/tap_places.h"
+#include "larch/features/tap.h"
 #include "larch/image/integral.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 

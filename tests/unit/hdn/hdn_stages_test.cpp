@@ -10,7 +10,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "larch/hdn/train/case_search.h"
+#include "larch/hdn/train/stage_training.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 
 namespace larch::hdn {

@@ -10,7 +10,7 @@
 
 #include "larch/core/error.h"
 #include "larch/pbt/evaluate/evaluate.h"
-#include "larch/pbt/train/ensemble.h"
+#include "larch/pbt/model.h"
 #include "larch/pbt/train/train.h"
 #include "larch/tree/train/samples.h"
 #include "tests/unit/pbt/pbt_fixtures.h"

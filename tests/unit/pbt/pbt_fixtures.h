@@ -11,7 +11,6 @@
 #include "larch/core/random_math.h"
 #include "larch/data/volume.h"
 #include "larch/pbt/model.h"
-#include "larch/pbt/train/ensemble.h"
 #include "larch/pbt/train/train.h"
 #include "larch/tree/check.h"
 #include "larch/voxels/samples.h"

@@ -9,7 +9,7 @@
 
 #include "larch/boundary/train/samples.h"
 #include "larch/core/error.h"
-#include "larch/features/steerable/frame_codes.h"
+#include "larch/features/steerable/steerable.h"
 #include "larch/mesh/sphere_template.h"
 #include "larch/mesh/voxelise.h"
 #include "larch/tree/train/column_trees.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "larch/features/tap_places.h"
+#include "larch/features/tap.h"
 
 namespace larch::features {
 

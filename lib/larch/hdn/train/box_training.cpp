@@ -7,7 +7,7 @@
 
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
-#include "larch/features/steerable/frame_codes.h"
+#include "larch/features/steerable/steerable.h"
 #include "larch/hdn/train/stage_training.h"
 #include "larch/learning/lowest_hash.h"
 #include "larch/tree/train/column_trees.h"

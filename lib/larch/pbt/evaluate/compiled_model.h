@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "larch/core/context.h"
-#include "larch/features/tap_places.h"
+#include "larch/features/tap.h"
 #include "larch/image/integral.h"
 #include "larch/pbt/evaluate/evaluate_config.h"
 #include "larch/pbt/model.h"

@@ -1,13 +1,283 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "larch/core/parallel.h"
-#include "larch/pbt/evaluate/tile_strong_test.h"
+#include "larch/features/lane_kernels.h"
+#include "larch/pbt/evaluate/cpu_plan.h"
+
+// What a visit by tiles visits: the voxels of a tile that lie in the region of interest, and where
+// their slots lie in the integral channels.
 
 namespace larch::pbt::cpu {
 namespace {
+
+using features::cpu::kLanes;
+
+/// The voxels of a tile: they and their surroundings stay in the second level cache for windows of
+/// the usual size. Tiles of four times as many voxels were measured to be no faster, and are too
+/// few for many threads.
+constexpr Vec3i kTile{32, 8, 8};
+
+/// The voxels of a tile at one pyramid level. They lie in slots of kLanes neighbours along x; place
+/// kLanes * slot + lane of every array below is one voxel. The last slot of a row is moved back
+/// when it would leave the image, so that reading a whole slot never leaves the integral volume.
+struct TileLevel {
+  int level = 0;
+  bool narrow = false;  ///< the image is narrower than a slot: voxels are read one by one
+  Vec3i lo{}, size{}, image{};
+  int slots_in_row = 0;
+  std::vector<int32_t> place_of;  ///< place at this level of each place at level 0
+  std::vector<uint32_t> sum;      ///< of votes; at level 0 it becomes H
+  std::vector<int32_t> slots;     ///< those that some active voxel reads
+  std::vector<uint8_t> listed;    ///< whether a slot is in `slots`
+
+  void set(const Vec3i& corner, const Vec3i& end) {
+    lo = {corner.x >> level, corner.y >> level, corner.z >> level};
+    size =
+        Vec3i{((end.x - 1) >> level) + 1, ((end.y - 1) >> level) + 1, ((end.z - 1) >> level) + 1} -
+        lo;
+    slots_in_row = (size.x + kLanes - 1) / kLanes;
+    narrow = image.x < kLanes;
+    sum.resize(static_cast<size_t>(slot_count()) * kLanes);
+    listed.assign(static_cast<size_t>(slot_count()), 0);
+  }
+  int32_t slot_count() const { return slots_in_row * size.y * size.z; }
+  /// First x of a slot of a row.
+  int slot_x(int slot) const {
+    const int x = lo.x + slot * kLanes;
+    return narrow ? x : std::min(x, image.x - kLanes);
+  }
+  /// Place of a voxel of this level that lies in the tile.
+  int32_t place(int x, int y, int z) const {
+    const int slot = (x - lo.x) / kLanes;
+    return ((slots_in_row * ((y - lo.y) + size.y * (z - lo.z))) + slot) * kLanes +
+           (x - slot_x(slot));
+  }
+};
+
+/// A voxel at a node, and how much of it is there (Q30).
+struct Visit {
+  int32_t place = 0;
+  uint32_t weight = 0;
+};
+
+using Visits = std::vector<Visit>;
+
+/// The voxels of one tile after the other.
+class TilePlaces {
+ public:
+  TilePlaces(const CpuPlan& plan, const EvaluateJob& job);
+
+  /// Goes to the tile that begins at `corner`. Voxels outside of the region of interest get the
+  /// probability 0 at once.
+  void enter(const Vec3i& corner);
+
+  /// The visits of the root, and the voxel of each.
+  const Visits& root() const { return root_; }
+  int64_t voxel(size_t visit) const { return voxels_[visit]; }
+  size_t place_count() const { return levels[0].sum.size(); }
+
+  /// Element of the first voxel of each slot.
+  const std::vector<int64_t>& bases(size_t channel) const { return bases_[channel]; }
+  /// Element of the voxel that stands at a place of level 0 in the integral volume of a channel.
+  int64_t element(size_t channel, size_t place) const {
+    const int32_t at = levels[plan_.channel_level[channel]].place_of[place];
+    return bases_[channel][static_cast<size_t>(at / kLanes)] + at % kLanes;
+  }
+
+  std::vector<TileLevel> levels;  ///< as in the plan
+
+ private:
+  void set_bases(size_t channel);
+  void list_voxels(const Vec3i& corner, const Vec3i& end);
+
+  const CpuPlan& plan_;
+  const EvaluateJob& job_;
+  std::vector<std::vector<int64_t>> bases_;  // [channel][slot]
+  std::vector<int64_t> voxels_;
+  Visits root_;
+};
+
+/// How a node that was asked splits the weight of a visit; valid until the next node is asked.
+/// Its pointers are read once for a node, which the loop over the visits needs: what it writes
+/// could be any of the containers that they come from.
+struct TileSplits {
+  const uint32_t* h;  ///< by place
+  const uint32_t* logistic;
+  tree::Thresholds thresholds;
+
+  tree::Split operator()(const Visit& visit) const {
+    return tree::split_weight(visit.weight, static_cast<int32_t>(h[visit.place]), thresholds,
+                              logistic);
+  }
+};
+
+/// The node test of a visit by tiles: the strong classifier of a node at all voxels of the tile
+/// that are there, by whole slots of kLanes voxels.
+class TileStrongTest {
+ public:
+  TileStrongTest(const EvaluateJob& job, TilePlaces& places)
+      : places_(places), kernels_(features::cpu::lane_kernels()), integral_(job.integral) {}
+
+  void set_tree(const TreePlan& tree) { tree_ = &tree; }
+
+  /// Computes H of the node for the visiting voxels. Levels come in any order and coarse voxels are
+  /// asked once for all the voxels they stand for: integer sums do not depend on it.
+  TileSplits ask(const tree::FlatNode& node, const Visits& visits) {
+    list_slots(visits);
+    std::vector<uint32_t>& h = places_.levels[0].sum;
+    for (const Visit& visit : visits) {
+      h[static_cast<size_t>(visit.place)] = 0u - static_cast<uint32_t>(node.alpha_sum);
+    }
+    const int32_t end = node.first + node.n_weak;
+    ask_points(node.first, end, visits);
+    for (size_t k = 1; k < places_.levels.size(); ++k) {
+      TileLevel& level = places_.levels[k];
+      if (level.narrow) continue;
+      for (const int32_t slot : level.slots) {
+        std::fill_n(&level.sum[static_cast<size_t>(slot) * kLanes], kLanes, 0u);
+      }
+      for (int32_t w = node.first; w < end; ++w) {
+        if (level_of(w) == static_cast<int32_t>(k)) ask_rows(w, level);
+      }
+      for (const Visit& visit : visits) {
+        const auto place = static_cast<size_t>(visit.place);
+        h[place] += level.sum[static_cast<size_t>(level.place_of[place])];
+      }
+    }
+    if (!places_.levels[0].narrow) ask_finest(node.first, end);
+    return {h.data(), tree_->flat.logistic.data(), tree_->flat.thresholds};
+  }
+
+ private:
+  size_t channel_of(int32_t weak) const {
+    return static_cast<size_t>(tree_->channels[static_cast<size_t>(weak)]);
+  }
+  /// Index of the level that a weak classifier reads.
+  int32_t level_of(int32_t weak) const { return tree_->levels[static_cast<size_t>(weak)]; }
+
+  /// The slots that the visiting voxels read at each level. Reading a whole slot was measured to
+  /// cost no more than one voxel by itself, so that slots pay however few voxels are left in them.
+  void list_slots(const Visits& visits) {
+    for (size_t k = 0; k < places_.levels.size(); ++k) {
+      TileLevel& level = places_.levels[k];
+      level.slots.clear();
+      for (const Visit& visit : visits) {
+        const int32_t slot = level.place_of[static_cast<size_t>(visit.place)] / kLanes;
+        if (level.listed[static_cast<size_t>(slot)]) continue;
+        level.listed[static_cast<size_t>(slot)] = 1;
+        level.slots.push_back(slot);
+      }
+      for (const int32_t slot : level.slots) level.listed[static_cast<size_t>(slot)] = 0;
+    }
+  }
+
+  void ask_rows(int32_t weak, TileLevel& level) {
+    kernels_.vote_rows(tree_->rules[static_cast<size_t>(weak)], integral_,
+                       places_.bases(channel_of(weak)).data(), level.slots, level.sum.data());
+  }
+
+  /// Level 0 by rows.
+  void ask_finest(int32_t begin, int32_t end) {
+    for (int32_t w = begin; w < end; ++w) {
+      if (level_of(w) == 0) ask_rows(w, places_.levels[0]);
+    }
+  }
+
+  /// The weak classifiers of all narrow levels.
+  void ask_points(int32_t begin, int32_t end, const Visits& visits) {
+    if (std::none_of(places_.levels.begin(), places_.levels.end(),
+                     [](const TileLevel& level) { return level.narrow; })) {
+      return;
+    }
+    point_sum_.assign(visits.size(), 0);
+    int32_t channel = -1;
+    for (int32_t w = begin; w < end; ++w) {
+      const int32_t k = level_of(w);
+      if (!places_.levels[static_cast<size_t>(k)].narrow) continue;
+      if (tree_->channels[static_cast<size_t>(w)] != channel) {
+        channel = tree_->channels[static_cast<size_t>(w)];
+        point_base_.clear();
+        for (const Visit& visit : visits) {
+          point_base_.push_back(
+              places_.element(static_cast<size_t>(channel), static_cast<size_t>(visit.place)));
+        }
+      }
+      kernels_.vote_points(tree_->rules[static_cast<size_t>(w)], integral_, point_base_,
+                           point_sum_.data());
+    }
+    for (size_t i = 0; i < visits.size(); ++i) {
+      places_.levels[0].sum[static_cast<size_t>(visits[i].place)] += point_sum_[i];
+    }
+  }
+
+  TilePlaces& places_;
+  const features::cpu::LaneKernels& kernels_;
+  const uint32_t* integral_;
+  const TreePlan* tree_ = nullptr;
+  std::vector<int64_t> point_base_;
+  std::vector<uint32_t> point_sum_;
+};
+
+TilePlaces::TilePlaces(const CpuPlan& plan, const EvaluateJob& job)
+    : levels(plan.levels.size()), plan_(plan), job_(job), bases_(job.layouts.size()) {
+  for (size_t k = 0; k < levels.size(); ++k) {
+    levels[k].level = plan.levels[k];
+    levels[k].image = job.size;
+    for (int l = 0; l < plan.levels[k]; ++l) levels[k].image = image::pyramid_size(levels[k].image);
+  }
+}
+
+void TilePlaces::enter(const Vec3i& corner) {
+  const Vec3i end{std::min(corner.x + kTile.x, job_.size.x),
+                  std::min(corner.y + kTile.y, job_.size.y),
+                  std::min(corner.z + kTile.z, job_.size.z)};
+  for (TileLevel& level : levels) level.set(corner, end);
+  for (size_t c = 0; c < bases_.size(); ++c) set_bases(c);
+  list_voxels(corner, end);
+}
+
+void TilePlaces::set_bases(size_t channel) {
+  const image::IntegralLayout& layout = job_.layouts[channel];
+  const TileLevel& level = levels[plan_.channel_level[channel]];
+  std::vector<int64_t>& base = bases_[channel];
+  base.clear();
+  for (int z = 0; z < level.size.z; ++z) {
+    for (int y = 0; y < level.size.y; ++y) {
+      for (int s = 0; s < level.slots_in_row; ++s) {
+        base.push_back(layout.element_at_level({level.slot_x(s), level.lo.y + y, level.lo.z + z}));
+      }
+    }
+  }
+}
+
+void TilePlaces::list_voxels(const Vec3i& corner, const Vec3i& end) {
+  root_.clear();
+  voxels_.clear();
+  for (TileLevel& level : levels) level.place_of.resize(levels[0].sum.size());
+  for (int z = corner.z; z < end.z; ++z) {
+    for (int y = corner.y; y < end.y; ++y) {
+      for (int x = corner.x; x < end.x; ++x) {
+        const int64_t i =
+            x + static_cast<int64_t>(job_.size.x) * (y + static_cast<int64_t>(job_.size.y) * z);
+        if (job_.roi != nullptr && job_.roi[i] == 0) {
+          store_probability(job_, i, 0);
+          continue;
+        }
+        const int32_t place = levels[0].place(x, y, z);
+        voxels_.push_back(i);
+        root_.push_back({place, kOneQ30});
+        for (TileLevel& level : levels) {
+          level.place_of[static_cast<size_t>(place)] =
+              level.place(x >> level.level, y >> level.level, z >> level.level);
+        }
+      }
+    }
+  }
+}
 
 /// The leaf of posteriors: what ends at the children of nodes, mixed, by place.
 class TileProbabilityLeaf {

@@ -14,7 +14,7 @@
 #include "larch/features/linear/linear_source.h"
 #include "larch/learning/lowest_hash.h"
 #include "larch/pbt/evaluate/evaluate.h"
-#include "larch/pbt/train/ensemble.h"
+#include "larch/pbt/model.h"
 #include "larch/pbt/train/trees.h"
 #include "larch/tree/check.h"
 #include "larch/tree/train/grow.h"

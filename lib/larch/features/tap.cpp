@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/features/tap_places.h"
+#include "larch/features/tap.h"
 
 #include <algorithm>
 #include <cstdlib>
