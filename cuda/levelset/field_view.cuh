@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "larch/levelset/evolve/evolve.h"
-#include "larch/levelset/evolve/voxel_math.h"
+#include "larch/levelset/step/step_math.h"
 
 // What kernels know of the fields of a job.
 namespace larch::levelset::cuda {

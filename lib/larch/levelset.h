@@ -13,7 +13,7 @@
 #include "larch/levelset/initial/spheres.h"
 #include "larch/levelset/levelset_config.h"
 #include "larch/levelset/speed/window.h"
-#include "larch/levelset/step/stop_math.h"
+#include "larch/levelset/step/step_math.h"
 #include "larch/levelset/step/time_step.h"
 
 // Segmentation by level sets: structures grow from seeds until their surfaces are at rest. Roberts,

@@ -9,9 +9,7 @@
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
-#include "larch/levelset/initial/arrival.h"
 #include "larch/levelset/initial/first_surfaces.h"
-#include "larch/levelset/initial/label_surface.h"
 #include "larch/levelset/segment.h"
 #include "larch/levelset/speed/data_speed.h"
 #include "larch/levelset/speed/edges.h"

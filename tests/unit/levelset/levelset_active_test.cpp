@@ -5,7 +5,6 @@
 #include <catch2/catch.hpp>
 
 #include "larch/levelset/evolve/brick_steps.h"
-#include "larch/levelset/evolve/row_changes.h"
 #include "tests/unit/levelset/problems.h"
 
 // That the active sets of bricks and rows hold every voxel whose stencil holds a change: whole runs

@@ -5,8 +5,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "larch/levelset/evolve/voxel_math.h"
 #include "larch/levelset/step/step_lanes.h"
+#include "larch/levelset/step/step_math.h"
 #include "tests/unit/levelset/problems.h"
 
 // That all trackers give what a plain solver gives, however the work is divided.

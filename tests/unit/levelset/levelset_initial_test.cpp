@@ -6,9 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "larch/core/error.h"
-#include "larch/levelset/initial/arrival.h"
 #include "larch/levelset/initial/first_surfaces.h"
-#include "larch/levelset/initial/label_surface.h"
 #include "larch/levelset/initial/spheres.h"
 #include "tests/unit/levelset/problems.h"
 

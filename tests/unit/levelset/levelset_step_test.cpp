@@ -6,7 +6,6 @@
 #include <catch2/catch.hpp>
 
 #include "larch/levelset/step/step_math.h"
-#include "larch/levelset/step/stop_math.h"
 #include "tests/unit/levelset/problems.h"
 
 // The formulas of one voxel, against fields whose derivatives are known.

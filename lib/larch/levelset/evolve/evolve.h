@@ -8,7 +8,7 @@
 #include "larch/core/context.h"
 #include "larch/levelset/evolve/field.h"
 #include "larch/levelset/levelset_config.h"
-#include "larch/levelset/step/stop_math.h"
+#include "larch/levelset/step/step_math.h"
 
 // The loop of a level-set segmentation: Roberts, Packer, Sousa, Mitchell, "A work-efficient GPU
 // algorithm for level set segmentation", High Performance Graphics 2010.

@@ -3,15 +3,214 @@
 #include "larch/levelset/initial/first_surfaces.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <map>
+#include <queue>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "larch/core/error.h"
+#include "larch/core/parallel.h"
 #include "larch/filters/distance.h"
-#include "larch/levelset/initial/label_surface.h"
+#include "larch/levelset/step/step_math.h"
 
 namespace larch::levelset {
+namespace {
+
+constexpr float kFar = std::numeric_limits<float>::infinity();
+
+/// Squared distance from a centre to the box of the voxel `steps` further along an axis.
+std::vector<float> squares_by_step(double spacing_mm, double most_mm, int32_t size) {
+  const double reach = std::min(std::ceil(most_mm / spacing_mm) + 1, size - 1.0);
+  std::vector<float> squares{0.0F};
+  for (int32_t step = 1; step <= static_cast<int32_t>(reach); ++step) {
+    const double mm = (step - 0.5) * spacing_mm;
+    squares.push_back(static_cast<float>(mm * mm));
+  }
+  return squares;
+}
+
+void lower_row(float* row, const float* other, float square, int32_t count) {
+  for (int32_t x = 0; x < count; ++x) row[x] = std::min(row[x], other[x] + square);
+}
+
+/// Lowers each value to the least sum of one along the axis and the square of its steps. A plane
+/// holds `rows` rows of `count` values with `stride` between them; along x a row is one value.
+void lower_plane(float* first, int64_t stride, int32_t rows, int32_t count,
+                 const std::vector<float>& squares, std::vector<float>& before) {
+  before.resize(static_cast<size_t>(rows) * static_cast<size_t>(count));
+  for (int32_t r = 0; r < rows; ++r) {
+    std::copy_n(first + r * stride, count, before.data() + int64_t{r} * count);
+  }
+  const auto reach = static_cast<int32_t>(squares.size()) - 1;
+  for (int32_t r = 0; r < rows; ++r) {
+    for (int32_t q = std::max(r - reach, 0); q <= std::min(r + reach, rows - 1); ++q) {
+      if (q == r) continue;
+      lower_row(first + r * stride, before.data() + int64_t{q} * count,
+                squares[static_cast<size_t>(std::abs(q - r))], count);
+    }
+  }
+}
+
+/// Squared distances in mm to the boxes of the voxels that are 0 in `squares`.
+void lower_everywhere(Volume<float>& squares, double most_mm, int threads) {
+  const Vec3i size = squares.size();
+  const Vec3d h = squares.grid().spacing_mm;
+  const int64_t slice = int64_t{size.x} * size.y;
+  const auto along = [&](int axis, int64_t planes, const auto& plane) {
+    const std::vector<float> by_step = squares_by_step(h[axis], most_mm, size[axis]);
+    parallel_for(threads, planes, fair_grain(threads, planes, 64), [&](int64_t begin, int64_t end) {
+      std::vector<float> before;
+      for (int64_t p = begin; p < end; ++p) plane(p, by_step, before);
+    });
+  };
+  float* data = squares.data();
+  along(0, int64_t{size.y} * size.z, [&](int64_t p, const auto& by_step, auto& before) {
+    lower_plane(data + p * size.x, 1, size.x, 1, by_step, before);
+  });
+  along(1, size.z, [&](int64_t p, const auto& by_step, auto& before) {
+    lower_plane(data + p * slice, size.x, size.y, size.x, by_step, before);
+  });
+  along(2, size.y, [&](int64_t p, const auto& by_step, auto& before) {
+    lower_plane(data + p * size.x, slice, size.z, size.x, by_step, before);
+  });
+}
+
+}  // namespace
+
+Volume<float> distance_to_faces(const Volume<uint8_t>& mask, double most_mm, int threads) {
+  const auto squares_to = [&](bool inside) {
+    Volume<float> squares(mask.grid());
+    for (int64_t i = 0; i < mask.voxels(); ++i) {
+      squares[i] = (mask[i] != 0) == inside ? 0.0F : kFar;
+    }
+    lower_everywhere(squares, most_mm, threads);
+    return squares;
+  };
+  Volume<float> distance_mm = squares_to(true);
+  const Volume<float> inwards = squares_to(false);
+  const auto most = static_cast<float>(most_mm);
+  for (int64_t i = 0; i < mask.voxels(); ++i) {
+    const float mm = std::min(std::sqrt(std::max(distance_mm[i], inwards[i])), most);
+    distance_mm[i] = mask[i] != 0 ? -mm : mm;
+  }
+  return distance_mm;
+}
+
+namespace {
+
+constexpr float kNever = std::numeric_limits<float>::infinity();
+
+/// The front on its way.
+class March {
+ public:
+  March(const Volume<float>& phi_mm, const Volume<int16_t>& speed)
+      : grid_(phi_mm.grid()),
+        speed_(speed),
+        times_(grid_, kNever),
+        is_final_(static_cast<size_t>(grid_.voxels())) {
+    for (int64_t i = 0; i < phi_mm.voxels(); ++i) {
+      if (phi_mm[i] < 0) times_[i] = 0, is_final_[static_cast<size_t>(i)] = kInside;
+    }
+    for (int64_t i = 0; i < phi_mm.voxels(); ++i) {
+      if (phi_mm[i] < 0 || !(speed_of(i) > 0) || !is_beside_start(i)) continue;
+      offer(i, static_cast<float>(static_cast<double>(phi_mm[i]) / speed_of(i)));
+    }
+  }
+
+  /// Runs the front until `latest`.
+  void run(double latest) {
+    while (!trials_.empty()) {
+      const auto [time, i] = trials_.top();
+      trials_.pop();
+      if (static_cast<double>(time) > latest) break;
+      if (is_final_[static_cast<size_t>(i)] != 0) continue;
+      is_final_[static_cast<size_t>(i)] = kReached;
+      for_neighbours(i, [&](int64_t n, int) {
+        if (is_final_[static_cast<size_t>(n)] == 0 && speed_of(n) > 0) {
+          offer(n, static_cast<float>(time_at(n)));
+        }
+      });
+    }
+    for (int64_t i = 0; i < times_.voxels(); ++i) {
+      if (is_final_[static_cast<size_t>(i)] == 0) times_[i] = kNever;
+    }
+  }
+  Volume<float> take() { return std::move(times_); }
+
+ private:
+  double speed_of(int64_t i) const { return static_cast<double>(speed_[i]) / kSpeedOne; }
+
+  /// f(neighbour, axis) for those that share a face.
+  template <class F>
+  void for_neighbours(int64_t i, const F& f) const {
+    const Vec3i at = grid_.voxel(i);
+    const int64_t strides[3] = {1, grid_.size.x, int64_t{grid_.size.x} * grid_.size.y};
+    for (int axis = 0; axis < 3; ++axis) {
+      if (at[axis] > 0) f(i - strides[axis], axis);
+      if (at[axis] + 1 < grid_.size[axis]) f(i + strides[axis], axis);
+    }
+  }
+  bool is_beside_start(int64_t i) const {
+    bool is_beside = false;
+    for_neighbours(i, [&](int64_t n, int) {
+      is_beside = is_beside || is_final_[static_cast<size_t>(n)] != 0;
+    });
+    return is_beside;
+  }
+  void offer(int64_t i, float time) {
+    if (!(time < times_[i])) return;
+    times_[i] = time;
+    trials_.emplace(time, i);
+  }
+
+  /// The time at a voxel from those of its final neighbours: the largest root of sum ((t - t_axis)
+  /// / h_axis)^2 = 1 / speed^2 over the axes whose neighbour is earlier than t.
+  double time_at(int64_t i) const {
+    std::array<std::pair<double, double>, 3> axes;  // time, spacing
+    for (int axis = 0; axis < 3; ++axis) {
+      axes[static_cast<size_t>(axis)] = {static_cast<double>(kNever), grid_.spacing_mm[axis]};
+    }
+    for_neighbours(i, [&](int64_t n, int axis) {
+      double& time = axes[static_cast<size_t>(axis)].first;
+      if (is_final_[static_cast<size_t>(n)] == kReached) {
+        time = std::min(time, static_cast<double>(times_[n]));
+      }
+    });
+    std::sort(axes.begin(), axes.end());
+    const double slowness = 1 / speed_of(i);
+    double best = static_cast<double>(kNever), a = 0, b = 0, c = -slowness * slowness;
+    for (const auto& [time, h] : axes) {
+      if (!(time < best)) break;
+      a += 1 / (h * h), b += time / (h * h), c += time * time / (h * h);
+      best = (b + std::sqrt(std::max(b * b - a * c, 0.0))) / a;
+    }
+    return best;
+  }
+
+  // Those inside have no time of their own: the voxels beside them start from their distance.
+  static constexpr uint8_t kReached = 1, kInside = 2;
+  using Trial = std::pair<float, int64_t>;
+  const Grid grid_;
+  const Volume<int16_t>& speed_;
+  Volume<float> times_;
+  std::vector<uint8_t> is_final_;
+  std::priority_queue<Trial, std::vector<Trial>, std::greater<>> trials_{};
+};
+
+}  // namespace
+
+Volume<float> arrival_times(const Volume<float>& phi_mm, const Volume<int16_t>& speed,
+                            double latest) {
+  March march(phi_mm, speed);
+  march.run(latest);
+  return march.take();
+}
+
 namespace {
 
 /// Adds another surface of a label.

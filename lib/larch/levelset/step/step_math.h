@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "larch/core/host_device.h"
 #include "larch/data/vec.h"
 
 // One explicit step of
@@ -18,6 +19,7 @@
 // the smallest spacing. F is float, or several voxels at once that have the same operations; a
 // comparison of F is a mask for `choose`. The order of all operations is part of the result: both
 // devices and both trackers give the same bits.
+
 namespace larch::levelset {
 
 LARCH_HD float choose(bool mask, float yes, float no) {
@@ -213,6 +215,106 @@ LARCH_HD F stepped(const Stencil<F>& p, F speed, const Step& s) {
 template <class F>
 LARCH_HD F advected(F value, const Stencil<F>& p, F ax, F ay, F az, const Step& s) {
   return value - F(s.time) * (F(s.advection) * upwind_advection(p, ax, ay, az, s));
+}
+
+// When a level set is at its end, from integers alone, so that both devices and both trackers stop
+// after the same step.
+
+/// Why fields are no longer moved.
+enum class Stop : uint8_t {
+  kNone,        ///< it still is
+  kAtRest,      ///< no voxel changed, or none had anything to be moved by
+  kLabels,      ///< no voxel changed its side for StopRules::unchanged_labels steps
+  kVolume,      ///< more than StopRules::most_voxels inside
+  kIterations,  ///< StopRules::max_iterations
+};
+
+/// What one step did to one field.
+struct StepCount {
+  uint32_t active = 0;   ///< voxels, or bricks, that were computed (depends on the tracker)
+  uint32_t changed = 0;  ///< voxels whose value changed
+  uint32_t flipped = 0;  ///< voxels that changed their side
+  int32_t grown = 0;     ///< voxels that are inside now, minus those that were
+};
+
+/// When a job stops, by what all of its fields did in a step; the limit of the volume is that of
+/// each.
+struct StopRules {
+  int64_t max_iterations = 10000;
+  int64_t unchanged_labels = 200;  ///< 0: never
+  int64_t most_voxels = 0;         ///< inside; 0: no limit
+};
+
+/// How far a job is.
+struct Progress {
+  int64_t iterations = 0;  ///< phi[iterations % 2] is the result
+  int64_t quiet = 0;       ///< steps since a voxel changed its side
+  Stop stop = Stop::kNone;
+};
+
+/// What a step did to all fields of a job.
+struct StepSum {
+  uint64_t changed = 0, flipped = 0;
+  int64_t most_inside = 0;  ///< of one field
+
+  /// `inside`: of the field, before the step and after it.
+  LARCH_HD void add(const StepCount& step, int64_t& inside) {
+    changed += step.changed;
+    flipped += step.flipped;
+    inside += step.grown;
+    if (inside > most_inside) most_inside = inside;
+  }
+};
+
+/// The progress after a step.
+LARCH_HD Progress advanced(Progress progress, const StepSum& step, const StopRules& rules) {
+  ++progress.iterations;
+  progress.quiet = step.flipped == 0 ? progress.quiet + 1 : 0;
+  if (step.changed == 0) {
+    progress.stop = Stop::kAtRest;
+  } else if (rules.unchanged_labels > 0 && progress.quiet >= rules.unchanged_labels) {
+    progress.stop = Stop::kLabels;
+  } else if (rules.most_voxels > 0 && step.most_inside > rules.most_voxels) {
+    progress.stop = Stop::kVolume;
+  } else if (progress.iterations >= rules.max_iterations) {
+    progress.stop = Stop::kIterations;
+  }
+  return progress;
+}
+
+// One voxel of a field, wherever it lies.
+
+/// Whether phi is the same on the whole stencil.
+LARCH_HD bool is_constant(const Stencil<float>& p) {
+  const float c = p.centre;
+  return p.xm == c && p.xp == c && p.ym == c && p.yp == c && p.zm == c && p.zp == c &&
+         p.xm_ym == c && p.xp_ym == c && p.xm_yp == c && p.xp_yp == c && p.xm_zm == c &&
+         p.xp_zm == c && p.xm_zp == c && p.xp_zp == c && p.ym_zm == c && p.yp_zm == c &&
+         p.ym_zp == c && p.yp_zp == c;
+}
+
+/// What moves a voxel.
+struct VoxelSpeeds {
+  const int16_t* speed = nullptr;
+  const int16_t* advection[3] = {};  ///< null: 0 everywhere
+};
+
+/// phi of the voxel at `offset` after a step, its speed D being read. `least`: of the job's other
+/// fields there, before the step; null: it is alone.
+LARCH_HD float voxel_after(const Stencil<float>& p, int16_t speed, const VoxelSpeeds& speeds,
+                           int64_t offset, const float* least, const Step& s) {
+  if (speed == kFrozen) return p.centre;
+  float after = stepped(p, speed_of(speed), s);
+  if (speeds.advection[0] != nullptr) {
+    after =
+        advected(after, p, speed_of(speeds.advection[0][offset]),
+                 speed_of(speeds.advection[1][offset]), speed_of(speeds.advection[2][offset]), s);
+  }
+  return least == nullptr ? settle(p.centre, after) : settle_apart(p.centre, after, *least);
+}
+LARCH_HD float voxel_after(const Stencil<float>& p, const VoxelSpeeds& speeds, int64_t offset,
+                           const float* least, const Step& s) {
+  return voxel_after(p, speeds.speed[offset], speeds, offset, least, s);
 }
 
 }  // namespace larch::levelset
