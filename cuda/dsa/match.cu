@@ -8,7 +8,7 @@
 #include "cuda/dsa/block_search.cuh"
 #include "cuda/dsa/field_samples.cuh"
 #include "larch/core/buffer.h"
-#include "larch/dsa/similarity/entropy.h"
+#include "larch/dsa/similarity/frame_scores.h"
 
 namespace larch::dsa::cuda {
 namespace {

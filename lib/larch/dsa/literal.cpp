@@ -10,7 +10,7 @@
 #include "larch/core/parallel.h"
 #include "larch/dsa/field/field_math.h"
 #include "larch/dsa/literal_math.h"
-#include "larch/dsa/similarity/entropy.h"
+#include "larch/dsa/similarity/frame_scores.h"
 
 // Written to be read beside the patent, and what faster searches are compared with in tests. All
 // comparisons are of whole numbers and exact.

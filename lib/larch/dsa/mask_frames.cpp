@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "larch/dsa/confirmation.h"
+#include "larch/dsa/image_agreement.h"
 #include "larch/dsa/match/rigid_shift.h"
 #include "larch/dsa/match/search_math.h"
 #include "larch/dsa/scores.h"

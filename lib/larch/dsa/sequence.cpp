@@ -6,9 +6,9 @@
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
-#include "larch/dsa/confirmation.h"
 #include "larch/dsa/field/flexible_shift.h"
 #include "larch/dsa/field/spline.h"
+#include "larch/dsa/image_agreement.h"
 #include "larch/dsa/mask_frames.h"
 #include "larch/dsa/match/rigid_shift.h"
 #include "larch/dsa/registration.h"

@@ -11,9 +11,9 @@
 #include "larch/core/context.h"
 #include "larch/core/device.h"
 #include "larch/core/error.h"
-#include "larch/dsa/confirmation.h"
-#include "larch/dsa/frame_mean.h"
+#include "larch/dsa/image_agreement.h"
 #include "larch/dsa/preparation.h"
+#include "larch/dsa/samples.h"
 
 namespace larch::dsa {
 namespace {

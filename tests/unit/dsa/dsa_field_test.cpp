@@ -10,7 +10,6 @@
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
 #include "larch/dsa/field/field.h"
-#include "larch/dsa/field/field_row.h"
 #include "larch/dsa/field/spline.h"
 #include "larch/dsa/literal.h"
 #include "tests/unit/dsa/dsa_fixtures.h"

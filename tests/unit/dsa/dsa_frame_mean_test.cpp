@@ -3,7 +3,7 @@
 // Contrast frames are averaged in the domain of the differences.
 #include <catch2/catch.hpp>
 
-#include "larch/dsa/frame_mean.h"
+#include "larch/dsa/samples.h"
 
 using namespace larch;
 using namespace larch::dsa;

@@ -8,10 +8,10 @@
 
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
-#include "larch/dsa/match/block_grid.h"
+#include "larch/dsa/field/field.h"
 #include "larch/dsa/match/search_math.h"
 #include "larch/dsa/sampling/interpolation_math.h"
-#include "larch/dsa/similarity/entropy.h"
+#include "larch/dsa/similarity/frame_scores.h"
 
 namespace {
 

@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 // When contrast agent arrives.
-#include "larch/dsa/onset.h"
-
 #include <vector>
 
 #include <catch2/catch.hpp>
 
+#include "larch/dsa/preparation.h"
 #include "tests/unit/dsa/dsa_fixtures.h"
 
 using namespace larch;

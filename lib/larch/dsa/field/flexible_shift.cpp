@@ -9,7 +9,7 @@
 #include "larch/core/parallel.h"
 #include "larch/dsa/match/search_math.h"
 #include "larch/dsa/sampling/sampling_math.h"
-#include "larch/dsa/similarity/entropy.h"
+#include "larch/dsa/similarity/frame_scores.h"
 
 namespace larch::dsa {
 namespace {

@@ -9,7 +9,7 @@
 #include "larch/core/buffer.h"
 #include "larch/core/context.h"
 #include "larch/dsa/dsa_config.h"
-#include "larch/dsa/match/block_grid.h"
+#include "larch/dsa/field/field.h"
 
 // The dense field as a uniform cubic B-spline through the vectors of blocks: its second derivatives
 // are continuous, where those of the bilinear field jump at every centre. M. Unser, Splines: a

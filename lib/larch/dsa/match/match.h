@@ -8,7 +8,7 @@
 
 #include "larch/core/buffer.h"
 #include "larch/core/context.h"
-#include "larch/dsa/match/block_grid.h"
+#include "larch/dsa/field/field.h"
 #include "larch/dsa/samples.h"
 #include "larch/dsa/similarity/difference_math.h"
 

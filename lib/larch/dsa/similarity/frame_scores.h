@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "larch/core/context.h"
 #include "larch/core/host_device.h"
@@ -12,6 +13,13 @@
 #include "larch/dsa/similarity/difference_math.h"
 
 namespace larch::dsa {
+
+/// round(2^20 h ln h) for h = 0 to `most`: what Ranking sums, made once on the host, since no two
+/// devices need agree about logarithms. T[0] is 0.
+std::vector<uint64_t> entropy_terms(uint32_t most);
+
+/// The lower median of differences, in whose order nothing is left; 0 of none.
+int32_t lower_median(std::vector<int32_t>& differences);
 
 /// Frames made smaller by the mean of cells of kShrink x kShrink pixels; what is left at the right
 /// and at the bottom is left out. Pointers are of one device.
