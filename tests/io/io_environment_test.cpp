@@ -5,7 +5,7 @@
 #include <locale>
 
 #include "larch/config/config.h"
-#include "larch/io/image/dicom_slice.h"
+#include "larch/io/image/image.h"
 #include "larch/io/markups/markups.h"
 #include "larch/io/mesh/mesh_io.h"
 #include "tests/io/dicom/dicom_maker.h"

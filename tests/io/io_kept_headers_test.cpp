@@ -9,7 +9,6 @@
 
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
-#include "larch/io/image/dicom_slice.h"
 #include "larch/io/image/image.h"
 #include "larch/io/itk/door.h"
 #include "tests/io/io_test_util.h"

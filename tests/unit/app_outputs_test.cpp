@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "larch/app/command_line.h"
-#include "larch/app/outputs/file_set.h"
 #include "larch/app/outputs/outputs.h"
 #include "larch/app/records/case_record.h"
 #include "larch/files/atomic_file.h"

@@ -11,9 +11,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "larch/config/bytes.h"
 #include "larch/config/flags.h"
-#include "larch/config/suggest.h"
+#include "larch/config/text.h"
 #include "larch/core/error.h"
 
 namespace larch {

@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "larch/core/error.h"
-#include "larch/pipeline/angiography/input/mask_plan.h"
+#include "larch/pipeline/angiography/input/angiography_input.h"
 
 using namespace larch;
 using pipeline::MaskPlan;

@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "larch/config/config.h"
-#include "larch/config/suggest.h"
+#include "larch/config/text.h"
 
 namespace larch::detail {
 namespace {

@@ -11,9 +11,9 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include "larch/app/resources.h"
+#include "larch/app/process.h"
 #include "larch/config/json_text.h"
-#include "larch/config/suggest.h"
+#include "larch/config/text.h"
 #include "larch/core/error.h"
 #include "larch/core/text.h"
 #include "larch/files/atomic_file.h"

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdio>
 
-#include "larch/config/suggest.h"
+#include "larch/config/text.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/mesh/mesh_io.h"

@@ -13,9 +13,9 @@
 #include "larch/app/program.h"
 #include "larch/cases/case_list.h"
 #include "larch/cases/dataset_json.h"
-#include "larch/config/bytes.h"
 #include "larch/config/fields.h"
 #include "larch/config/node.h"
+#include "larch/config/text.h"
 #include "larch/core/context.h"
 #include "larch/io/image/image.h"
 

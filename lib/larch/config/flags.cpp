@@ -9,7 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "larch/config/config.h"
-#include "larch/config/suggest.h"
+#include "larch/config/text.h"
 #include "larch/core/error.h"
 
 namespace larch::config {

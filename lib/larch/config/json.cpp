@@ -7,9 +7,8 @@
 #include <iostream>
 #include <iterator>
 
-#include "larch/config/bytes.h"
 #include "larch/config/config.h"
-#include "larch/config/suggest.h"
+#include "larch/config/text.h"
 #include "larch/core/error.h"
 #include "larch/core/json_watcher.h"
 #include "larch/core/text.h"

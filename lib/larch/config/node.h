@@ -16,8 +16,8 @@
 #include <variant>
 #include <vector>
 
-#include "larch/config/bytes.h"
 #include "larch/config/fields.h"
+#include "larch/config/text.h"
 
 namespace larch {
 enum class PathRole : int;  // lib/larch/app/outputs/paths.h

@@ -9,7 +9,7 @@
 
 #include "larch/core/error.h"
 #include "larch/files/file.h"
-#include "larch/models/bytes.h"
+#include "larch/models/binary_layout.h"
 
 namespace larch::models {
 namespace {

@@ -10,8 +10,8 @@
 #include "larch/features/steerable/steerable.h"
 #include "larch/hdn/train/train.h"
 #include "larch/models/feature_layout.h"
-#include "larch/models/forest_layout.h"
 #include "larch/models/tree_layout.h"
+#include "larch/models/voxels_layout.h"
 
 /// The parts of a hierarchical detection network and of its checkpoint.
 namespace larch::models {

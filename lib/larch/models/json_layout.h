@@ -3,15 +3,31 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "larch/models/json_values.h"
+#include "larch/config/config.h"
 #include "larch/models/layout.h"
 
 /// Declarations as JSON without loss: structs are objects, lists are arrays, enums are their names,
 /// and doubles are hexadecimal strings, since decimals would be read back a little differently by
 /// some programs.
+
 namespace larch::models {
+
+using config::Json;
+
+/// Parses JSON; every error becomes an InputError that begins with `what`.
+Json parse_json(std::string_view text, const std::string& what);
+
+/// JSON text without the spaces and comments that it may have; "" stays "". Throws InputError.
+std::string normalised_json(const std::string& text);
+
+/// Throws InputError for text that is not UTF-8.
+void check_utf8(const std::string& text);
+
+/// "0x1.8p+1", whatever the locale.
+std::string hex_float(double value);
 
 /// Doubles as hexadecimal strings, exact, or as numbers for people.
 enum class Reals { kHexadecimal, kDecimal };

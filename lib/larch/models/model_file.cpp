@@ -9,11 +9,10 @@
 #include "larch/mesh/sphere_template.h"
 #include "larch/models/binary_layout.h"
 #include "larch/models/boundary_layout.h"
-#include "larch/models/forest_layout.h"
 #include "larch/models/hdn_layout.h"
 #include "larch/models/json_layout.h"
-#include "larch/models/pbt_layout.h"
 #include "larch/models/text_layout.h"
+#include "larch/models/voxels_layout.h"
 #include "larch/tree/check.h"
 #include "larch/tree/forest.h"
 

@@ -11,8 +11,8 @@
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/core/portable_math.h"
+#include "larch/phantom/anatomy.h"
 #include "larch/phantom/noise_math.h"
-#include "larch/phantom/plane.h"
 
 namespace larch::phantom {
 namespace {

@@ -10,8 +10,6 @@
 #include "larch/config/fields.h"
 #include "larch/data/mesh.h"
 #include "larch/phantom/anatomy.h"
-#include "larch/phantom/plane.h"
-#include "larch/phantom/vessel_tree.h"
 
 namespace larch::phantom {
 

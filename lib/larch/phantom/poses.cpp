@@ -10,7 +10,7 @@
 #include "larch/core/parallel.h"
 #include "larch/core/portable_math.h"
 #include "larch/phantom/noise_math.h"
-#include "larch/phantom/partial_volume.h"
+#include "larch/phantom/sample_volumes.h"
 
 namespace larch::phantom {
 namespace {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <new>
 #include <string>
@@ -45,6 +46,12 @@ Made blank_case(const Grid& grid) {
                       " MiB; choose a smaller size");
   }
   return made;
+}
+
+/// Goes from `before` to `inside` over about a voxel across the surface (partial volume).
+inline double blend(double before, double inside, double distance_mm, double edge_mm) {
+  const double share = std::clamp(0.5 - distance_mm / edge_mm, 0.0, 1.0);
+  return before + share * (inside - before);
 }
 
 }  // namespace larch::phantom

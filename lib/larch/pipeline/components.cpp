@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "larch/cases/images.h"
-#include "larch/config/suggest.h"
+#include "larch/config/text.h"
 #include "larch/core/error.h"
 
 namespace larch::pipeline {

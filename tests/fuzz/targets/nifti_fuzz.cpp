@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 // NIfTI-1 and -2 in one file, deflated where the first bytes say so, as the reader finds them.
-#include "larch/io/formats/volumes.h"
+#include "larch/io/formats/formats.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "larch/io/formats/volumes.h"
+#include "larch/io/formats/formats.h"
 #include "larch/io/image/image.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -13,7 +13,6 @@
 #include "larch/core/random_math.h"
 #include "larch/files/file.h"
 #include "larch/io/dicom/dicom_object.h"
-#include "larch/io/image/dicom_slice.h"
 #include "larch/io/image/image.h"
 #include "tests/io/dicom/dicom_maker.h"
 #include "tests/unit/folder.h"

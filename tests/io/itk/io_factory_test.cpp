@@ -12,7 +12,6 @@
 #include <itkVector.h>
 #include <itkVersion.h>
 
-#include "larch/io/image/dicom_slice.h"
 #include "larch/io/image/image.h"
 #include "larch/io/itk/register_image_io.h"
 #include "larch/io/sequence/sequence_reader.h"

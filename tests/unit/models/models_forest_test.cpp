@@ -6,8 +6,8 @@
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/models/binary_layout.h"
-#include "larch/models/forest_layout.h"
 #include "larch/models/model_file.h"
+#include "larch/models/voxels_layout.h"
 #include "tests/unit/folder.h"
 #include "tests/unit/forest/forest_scenes.h"
 

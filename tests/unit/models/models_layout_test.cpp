@@ -13,11 +13,10 @@
 
 #include "larch/models/binary_layout.h"
 #include "larch/models/boundary_layout.h"
-#include "larch/models/forest_layout.h"
 #include "larch/models/hdn_layout.h"
 #include "larch/models/json_layout.h"
-#include "larch/models/pbt_layout.h"
 #include "larch/models/text_layout.h"
+#include "larch/models/voxels_layout.h"
 #include "tests/unit/models/field_tables.h"
 #include "tests/unit/models/model_fixtures.h"
 

@@ -5,7 +5,7 @@
 
 #include "larch/app/pages/pages.h"
 #include "larch/config/json_text.h"
-#include "larch/config/suggest.h"
+#include "larch/config/text.h"
 
 namespace larch::detail {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <set>
 
-#include "larch/app/outputs/file_set.h"
+#include "larch/app/outputs/outputs.h"
 #include "larch/app/records/case_record.h"
 #include "larch/config/json_text.h"
 #include "larch/core/error.h"

@@ -13,7 +13,7 @@
 
 #include "larch/io/bytes/byte_order.h"
 #include "larch/io/bytes/message.h"
-#include "larch/io/formats/pictures.h"
+#include "larch/io/formats/formats.h"
 
 namespace larch::io {
 namespace {

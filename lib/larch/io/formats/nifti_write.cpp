@@ -7,7 +7,7 @@
 #include "larch/core/error.h"
 #include "larch/data/pose.h"
 #include "larch/files/file.h"
-#include "larch/io/formats/volumes.h"
+#include "larch/io/formats/formats.h"
 
 namespace larch::io {
 namespace {

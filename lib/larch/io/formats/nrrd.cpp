@@ -11,8 +11,8 @@
 #include "larch/core/text.h"
 #include "larch/files/file.h"
 #include "larch/io/bytes/message.h"
+#include "larch/io/formats/formats.h"
 #include "larch/io/formats/text_header.h"
-#include "larch/io/formats/volumes.h"
 
 namespace larch::io {
 namespace {

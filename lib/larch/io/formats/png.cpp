@@ -11,7 +11,7 @@
 #include "larch/files/file.h"
 #include "larch/io/bytes/message.h"
 #include "larch/io/bytes/zstream.h"
-#include "larch/io/formats/pictures.h"
+#include "larch/io/formats/formats.h"
 
 namespace larch::io {
 namespace {

@@ -5,8 +5,7 @@
 #include "larch/files/file.h"
 #include "larch/io/bytes/kept_headers.h"
 #include "larch/io/dicom/dicom_image.h"
-#include "larch/io/formats/pictures.h"
-#include "larch/io/formats/volumes.h"
+#include "larch/io/formats/formats.h"
 #include "larch/io/itk/image_io.h"
 
 namespace larch::io {

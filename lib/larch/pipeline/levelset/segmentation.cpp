@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "larch/config/suggest.h"
+#include "larch/config/text.h"
 #include "larch/core/error.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"

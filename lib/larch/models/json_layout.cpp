@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/models/json_values.h"
+#include "larch/models/json_layout.h"
 
 #include <array>
 #include <charconv>
