@@ -18,13 +18,6 @@ namespace {
 
 using StepFunction = void(const LevelView&, const MeshState&, const Context&);
 using RangeFunction = void(const LevelView&, const MeshState&, double, const Context&);
-constexpr Dispatch<StepFunction> kBegin{"boundary::begin_level", cpu::begin_level,
-                                        LARCH_CUDA_FN(cuda::begin_level)};
-constexpr Dispatch<RangeFunction> kScore{"boundary::score", cpu::score, LARCH_CUDA_FN(cuda::score)};
-constexpr Dispatch<RangeFunction> kUpdate{"boundary::update", cpu::update,
-                                          LARCH_CUDA_FN(cuda::update)};
-constexpr Dispatch<void(const LevelView&, const SearchView&, const MeshState&, const Context&)>
-    kSearch{"boundary::search_shape", cpu::search_shape, LARCH_CUDA_FN(cuda::search_shape)};
 
 constexpr size_t kMaximum = mesh::kMaximumTemplateVertices;
 /// The range of displacements shrinks from one iteration of a level to the next.
@@ -62,6 +55,93 @@ struct SearchBuffers {
     view.chosen = chosen.data();
   }
 };
+
+}  // namespace
+
+namespace cpu {
+
+void begin_level(const LevelView& level, const MeshState& state, const Context&) {
+  boundary::begin_level(OneThread{}, level, state);
+}
+
+void score(const LevelView& level, const MeshState& state, double range, const Context& context) {
+  parallel_for(context.threads, level.count, 4, [&](int64_t begin, int64_t end) {
+    for (auto v = static_cast<int>(begin); v < end; ++v) {
+      for (int j = 0; j < kDisplacements; ++j) {
+        state.probabilities[kDisplacements * v + j] =
+            level.classifier.probability(features::moved_along_normal(
+                state.frames[v], static_cast<float>(displacement(range, j))));
+      }
+    }
+  });
+}
+
+void update(const LevelView& level, const MeshState& state, double range, const Context& context) {
+  parallel_for(context.threads, level.count, 64, [&](int64_t begin, int64_t end) {
+    for (auto v = static_cast<int>(begin); v < end; ++v) take_peak(level, state, range, v);
+  });
+  update_mesh(OneThread{}, level, state);
+}
+
+void search_shape(const LevelView& level, const SearchView& search, const MeshState& state,
+                  const Context& context) {
+  const int candidates = search.modes > 0 ? search.candidates : 0;
+  parallel_for(context.threads, candidates, 1, [&](int64_t begin, int64_t end) {
+    for (auto c = static_cast<int>(begin); c < end; ++c) {
+      for (int v = 0; v < level.count; ++v) place_candidate(level, search, c, v);
+      for (int v = 0; v < level.count; ++v) {
+        search.probabilities[c * level.count + v] =
+            level.classifier.probability(candidate_frame(level, search, c, v));
+      }
+    }
+  });
+  choose_shape(OneThread{}, level, search, state);
+}
+
+}  // namespace cpu
+
+namespace {
+
+constexpr Dispatch<StepFunction> kBegin{"boundary::begin_level", cpu::begin_level,
+                                        LARCH_CUDA_FN(cuda::begin_level)};
+constexpr Dispatch<RangeFunction> kScore{"boundary::score", cpu::score, LARCH_CUDA_FN(cuda::score)};
+constexpr Dispatch<RangeFunction> kUpdate{"boundary::update", cpu::update,
+                                          LARCH_CUDA_FN(cuda::update)};
+constexpr Dispatch<void(const LevelView&, const SearchView&, const MeshState&, const Context&)>
+    kSearch{"boundary::search_shape", cpu::search_shape, LARCH_CUDA_FN(cuda::search_shape)};
+
+/// The view of a level, for refine and for training.
+LevelView level_view(const ResidentModel& resident, int level,
+                     const std::vector<image::LevelImage>& images) {
+  const Model& model = resident.model;
+  const ResidentModel::Level& there = resident.levels[static_cast<size_t>(level)];
+  const Stage& stage = model.stages[static_cast<size_t>(level)];
+  LevelView view;
+  view.rings = there.rings.data();
+  view.parents = there.parents.data();
+  view.first = level > 0 ? mesh::kTemplateVertices[level - 1] : 0;
+  view.count = mesh::kTemplateVertices[level];
+  view.shape = {resident.mean.data(),
+                resident.modes.data(),
+                there.duals.data(),
+                resident.deviations.data(),
+                model.modes(),
+                static_cast<int>(kMaximum),
+                view.count};
+  view.classifier.trees = there.trees.views.data();
+  view.classifier.tree_count = static_cast<uint32_t>(there.trees.views.size());
+  view.classifier.features = there.features.data();
+  view.classifier.images =
+      features::steerable_images(images, stage.halvings, model.space.intensity.steps);
+  view.scale = model.scale(level);
+  view.extent = images[0].extent;
+  view.range_voxels = stage.range_voxels;
+  view.lambda = image::by_level(model.refine.lambda, level);
+  view.project = image::by_level(model.refine.project, level);
+  view.fairing = model.refine.fairing;
+  view.smooths_positions = model.refine.smoothing == Smoothing::kPositions;
+  return view;
+}
 
 }  // namespace
 
@@ -126,38 +206,6 @@ std::vector<image::LevelImage> make_images(const ResidentModel& resident,
                             finest->halvings, context, extent);
 }
 
-LevelView level_view(const ResidentModel& resident, int level,
-                     const std::vector<image::LevelImage>& images) {
-  const Model& model = resident.model;
-  const ResidentModel::Level& there = resident.levels[static_cast<size_t>(level)];
-  const Stage& stage = model.stages[static_cast<size_t>(level)];
-  LevelView view;
-  view.rings = there.rings.data();
-  view.parents = there.parents.data();
-  view.first = level > 0 ? mesh::kTemplateVertices[level - 1] : 0;
-  view.count = mesh::kTemplateVertices[level];
-  view.shape = {resident.mean.data(),
-                resident.modes.data(),
-                there.duals.data(),
-                resident.deviations.data(),
-                model.modes(),
-                static_cast<int>(kMaximum),
-                view.count};
-  view.classifier.trees = there.trees.views.data();
-  view.classifier.tree_count = static_cast<uint32_t>(there.trees.views.size());
-  view.classifier.features = there.features.data();
-  view.classifier.images =
-      features::steerable_images(images, stage.halvings, model.space.intensity.steps);
-  view.scale = model.scale(level);
-  view.extent = images[0].extent;
-  view.range_voxels = stage.range_voxels;
-  view.lambda = image::by_level(model.refine.lambda, level);
-  view.project = image::by_level(model.refine.project, level);
-  view.fairing = model.refine.fairing;
-  view.smooths_positions = model.refine.smoothing == Smoothing::kPositions;
-  return view;
-}
-
 std::vector<Vec3d> placed_mean(const Model& model, const Pose& pose) {
   return shape::placed_mean(model.shape, pose,
                             mesh::kTemplateVertices[std::max(model.levels() - 1, 0)]);
@@ -212,45 +260,4 @@ std::vector<Vec3d> best_places(const ResidentModel& resident,
   return places;
 }
 
-namespace cpu {
-
-void begin_level(const LevelView& level, const MeshState& state, const Context&) {
-  boundary::begin_level(OneThread{}, level, state);
-}
-
-void score(const LevelView& level, const MeshState& state, double range, const Context& context) {
-  parallel_for(context.threads, level.count, 4, [&](int64_t begin, int64_t end) {
-    for (auto v = static_cast<int>(begin); v < end; ++v) {
-      for (int j = 0; j < kDisplacements; ++j) {
-        state.probabilities[kDisplacements * v + j] =
-            level.classifier.probability(features::moved_along_normal(
-                state.frames[v], static_cast<float>(displacement(range, j))));
-      }
-    }
-  });
-}
-
-void update(const LevelView& level, const MeshState& state, double range, const Context& context) {
-  parallel_for(context.threads, level.count, 64, [&](int64_t begin, int64_t end) {
-    for (auto v = static_cast<int>(begin); v < end; ++v) take_peak(level, state, range, v);
-  });
-  update_mesh(OneThread{}, level, state);
-}
-
-void search_shape(const LevelView& level, const SearchView& search, const MeshState& state,
-                  const Context& context) {
-  const int candidates = search.modes > 0 ? search.candidates : 0;
-  parallel_for(context.threads, candidates, 1, [&](int64_t begin, int64_t end) {
-    for (auto c = static_cast<int>(begin); c < end; ++c) {
-      for (int v = 0; v < level.count; ++v) place_candidate(level, search, c, v);
-      for (int v = 0; v < level.count; ++v) {
-        search.probabilities[c * level.count + v] =
-            level.classifier.probability(candidate_frame(level, search, c, v));
-      }
-    }
-  });
-  choose_shape(OneThread{}, level, search, state);
-}
-
-}  // namespace cpu
 }  // namespace larch::boundary

@@ -66,10 +66,6 @@ std::vector<Vec3d> best_places(const ResidentModel& resident,
                                const std::vector<Vec3d>& vertices_mm, int level,
                                const Context& context);
 
-/// The view of a level, for refine and for training.
-LevelView level_view(const ResidentModel& resident, int level,
-                     const std::vector<image::LevelImage>& images);
-
 /// The arrays of a mesh on one device.
 struct MeshBuffers {
   Buffer<Vec3d> vectors;  ///< begins with vertices, then the best probabilities
@@ -84,13 +80,6 @@ struct MeshBuffers {
 };
 
 /// The steps on one device.
-namespace cpu {
-void begin_level(const LevelView& level, const MeshState& state, const Context& context);
-void score(const LevelView& level, const MeshState& state, double range, const Context& context);
-void update(const LevelView& level, const MeshState& state, double range, const Context& context);
-void search_shape(const LevelView& level, const SearchView& search, const MeshState& state,
-                  const Context& context);
-}  // namespace cpu
 namespace cuda {
 void begin_level(const LevelView& level, const MeshState& state, const Context& context);
 void score(const LevelView& level, const MeshState& state, double range, const Context& context);

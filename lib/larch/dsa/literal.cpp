@@ -17,9 +17,6 @@
 namespace larch::dsa {
 namespace {
 
-constexpr Dispatch<void(const MatchJob&, const Context&)> kMatchLiterally{
-    "dsa::match_literally", cpu::match_literally, LARCH_CUDA_FN(cuda::match_literally)};
-
 /// One block of a frame, as match_literally asks for it.
 class LiteralBlock {
  public:
@@ -193,7 +190,9 @@ void replace_in_frame(const BlockGrid& grid, std::span<BlockMatch> frame) {
 
 }  // namespace
 
-void cpu::match_literally(const MatchJob& job, const Context& context) {
+namespace cpu {
+
+void match_literally(const MatchJob& job, const Context& context) {
   std::vector<uint64_t> terms;
   if (job.config->metric == Metric::kEntropy) terms = entropy_terms(kMaximumBlockPixels);
   const BlockGrid& grid = *job.grid;
@@ -211,6 +210,15 @@ void cpu::match_literally(const MatchJob& job, const Context& context) {
     }
   });
 }
+
+}  // namespace cpu
+
+namespace {
+
+constexpr Dispatch<void(const MatchJob&, const Context&)> kMatchLiterally{
+    "dsa::match_literally", cpu::match_literally, LARCH_CUDA_FN(cuda::match_literally)};
+
+}  // namespace
 
 void match_literally(const MatchJob& job, const Context& context) {
   kMatchLiterally(context.device, job, context);

@@ -26,9 +26,6 @@ void match_literally(const MatchJob& job, const Context& context);
 void replace_inconsistent(const BlockGrid& grid, std::span<BlockMatch> matches,
                           const Context& context);
 
-namespace cpu {
-void match_literally(const MatchJob& job, const Context& context);
-}  // namespace cpu
 namespace cuda {
 void match_literally(const MatchJob& job, const Context& context);
 }  // namespace cuda

@@ -106,10 +106,6 @@ struct FilterJob {
   uint16_t* filtered = nullptr;
 };
 
-namespace cpu {
-void to_samples(const SampleJob& job, const Context& context);
-void filter_at_zero(const FilterJob& job, const Context& context);
-}  // namespace cpu
 namespace cuda {
 void to_samples(const SampleJob& job, const Context& context);
 void filter_at_zero(const FilterJob& job, const Context& context);

@@ -24,8 +24,10 @@ struct HostCandidates {
   std::vector<Candidate> all;
 };
 
-}  // namespace
-
+/// Does what run_stage does, for a stage of orientation; the GPU evaluates `gpu_share` (0 to 1) of
+/// the hypotheses. `segments` are as the device has them; `on_host` are their detectors and `level`
+/// the images on the host. Candidates are read back before, so that the work on the GPU is waited
+/// for. The result is the same for every share.
 void run_shared_stage(const StageView& stage, std::span<const Segment> segments,
                       std::span<const DetectorView> on_host, const LevelViews& level,
                       double gpu_share, SharedTimes& times, const Context& context) {
@@ -66,8 +68,6 @@ void run_shared_stage(const StageView& stage, std::span<const Segment> segments,
   times.cpu_seconds += std::chrono::duration<double>(scored - start).count();
   times.wait_seconds += std::chrono::duration<double>(Clock::now() - scored).count();
 }
-
-namespace {
 
 constexpr double kDegree = 3.141592653589793 / 180;
 constexpr size_t kMaximumStages = size_t{3} * kMaximumLevels;

@@ -20,14 +20,6 @@ struct SharedTimes {
   double wait_seconds = 0;  ///< from then until its scores were sent and the GPU had done its part
 };
 
-/// Does what run_stage does, for a stage of orientation; the GPU evaluates `gpu_share` (0 to 1) of
-/// the hypotheses. `segments` are as the device has them; `on_host` are their detectors and `level`
-/// the images on the host. Candidates are read back before, so that the work on the GPU is waited
-/// for. The result is the same for every share.
-void run_shared_stage(const StageView& stage, std::span<const Segment> segments,
-                      std::span<const DetectorView> on_host, const LevelViews& level,
-                      double gpu_share, SharedTimes& times, const Context& context);
-
 /// A model on one device, for as many images as wanted.
 struct ResidentModel {
   Model model;  ///< without the classifiers

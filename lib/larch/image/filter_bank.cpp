@@ -12,9 +12,6 @@
 namespace larch::image {
 namespace {
 
-constexpr Dispatch<void(const FilterJob&, const Context&)> kFilter{"image::filter", cpu::filter,
-                                                                   LARCH_CUDA_FN(cuda::filter)};
-
 FilterInput input_of(const ChannelSpec& channel, Components components) {
   FilterInput input;
   input.luminance = channel.component == kLuminance && components.size() == 3;
@@ -24,6 +21,68 @@ FilterInput input_of(const ChannelSpec& channel, Components components) {
   }
   return input;
 }
+
+}  // namespace
+
+namespace cpu {
+
+namespace {
+
+void convolve(const Vec3i& size, int axis, const FilterPass& pass, const Context& context) {
+  const double* half = pass.kernel.value;
+  const int radius = pass.kernel.radius, width = size.x;
+  const int64_t row = width, step = axis == 1 ? row : row * size.y;
+  parallel_for(context.threads, int64_t{size.y} * size.z, 8, [&](int64_t begin, int64_t end) {
+    std::vector<double> line(static_cast<size_t>(width + 2 * radius));
+    for (int64_t r = begin; r < end; ++r) {
+      // Rows that are added with a factor: along x the row itself moved by k, with its ends
+      // repeated; along y and z those of its neighbours.
+      for (int i = 0; axis == 0 && i < width + 2 * radius; ++i) {
+        line[static_cast<size_t>(i)] = pass.from[r * row + clamp_index(i - radius, width)];
+      }
+      const int count = size[axis == 0 ? 1 : axis];
+      const int at = static_cast<int>(axis == 1 ? r % size.y : r / size.y);
+      const auto neighbour = [&](int k) {
+        if (axis == 0) return static_cast<const double*>(line.data()) + radius + k;
+        return pass.from + r * row + (clamp_index(at + k, count) - at) * step;
+      };
+      double* out = pass.to + r * row;
+      const double* centre = neighbour(0);
+      for (int x = 0; x < width; ++x) out[x] = half[0] * centre[x];
+      for (int k = 1; k <= radius; ++k) {
+        const double *low = neighbour(-k), *high = neighbour(k);
+        for (int x = 0; x < width; ++x) {
+          out[x] += half[k] * (pass.kernel.odd ? high[x] - low[x] : high[x] + low[x]);
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void filter(const FilterJob& job, const Context& context) {
+  const auto for_voxels = [&](const auto& store) {
+    parallel_for(context.threads, job.voxels(), 1 << 14, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) store(i);
+    });
+  };
+  for (size_t k = 0; k < job.inputs.size(); ++k) {
+    double* out = job.input_values + static_cast<int64_t>(k) * job.voxels();
+    for_voxels([&](int64_t i) { out[i] = job.inputs[k](i); });
+  }
+  for (int axis = 0; axis < 3; ++axis) {
+    for (const FilterPass& pass : job.passes[axis]) convolve(job.size, axis, pass, context);
+  }
+  for (const FilterSum& sum : job.sums) for_voxels([&](int64_t i) { sum.store(i); });
+}
+
+}  // namespace cpu
+
+namespace {
+
+constexpr Dispatch<void(const FilterJob&, const Context&)> kFilter{"image::filter", cpu::filter,
+                                                                   LARCH_CUDA_FN(cuda::filter)};
 
 }  // namespace
 
@@ -90,57 +149,4 @@ void filter(std::span<const ChannelSpec> channels, Components components, int32_
   kFilter(context.device, job, context);
 }
 
-namespace cpu {
-namespace {
-
-void convolve(const Vec3i& size, int axis, const FilterPass& pass, const Context& context) {
-  const double* half = pass.kernel.value;
-  const int radius = pass.kernel.radius, width = size.x;
-  const int64_t row = width, step = axis == 1 ? row : row * size.y;
-  parallel_for(context.threads, int64_t{size.y} * size.z, 8, [&](int64_t begin, int64_t end) {
-    std::vector<double> line(static_cast<size_t>(width + 2 * radius));
-    for (int64_t r = begin; r < end; ++r) {
-      // Rows that are added with a factor: along x the row itself moved by k, with its ends
-      // repeated; along y and z those of its neighbours.
-      for (int i = 0; axis == 0 && i < width + 2 * radius; ++i) {
-        line[static_cast<size_t>(i)] = pass.from[r * row + clamp_index(i - radius, width)];
-      }
-      const int count = size[axis == 0 ? 1 : axis];
-      const int at = static_cast<int>(axis == 1 ? r % size.y : r / size.y);
-      const auto neighbour = [&](int k) {
-        if (axis == 0) return static_cast<const double*>(line.data()) + radius + k;
-        return pass.from + r * row + (clamp_index(at + k, count) - at) * step;
-      };
-      double* out = pass.to + r * row;
-      const double* centre = neighbour(0);
-      for (int x = 0; x < width; ++x) out[x] = half[0] * centre[x];
-      for (int k = 1; k <= radius; ++k) {
-        const double *low = neighbour(-k), *high = neighbour(k);
-        for (int x = 0; x < width; ++x) {
-          out[x] += half[k] * (pass.kernel.odd ? high[x] - low[x] : high[x] + low[x]);
-        }
-      }
-    }
-  });
-}
-
-}  // namespace
-
-void filter(const FilterJob& job, const Context& context) {
-  const auto for_voxels = [&](const auto& store) {
-    parallel_for(context.threads, job.voxels(), 1 << 14, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) store(i);
-    });
-  };
-  for (size_t k = 0; k < job.inputs.size(); ++k) {
-    double* out = job.input_values + static_cast<int64_t>(k) * job.voxels();
-    for_voxels([&](int64_t i) { out[i] = job.inputs[k](i); });
-  }
-  for (int axis = 0; axis < 3; ++axis) {
-    for (const FilterPass& pass : job.passes[axis]) convolve(job.size, axis, pass, context);
-  }
-  for (const FilterSum& sum : job.sums) for_voxels([&](int64_t i) { sum.store(i); });
-}
-
-}  // namespace cpu
 }  // namespace larch::image

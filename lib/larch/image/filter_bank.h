@@ -60,9 +60,6 @@ struct FilterJob {
 
   int64_t voxels() const { return int64_t{size.x} * size.y * size.z; }
 };
-namespace cpu {
-void filter(const FilterJob& job, const Context& context);
-}
 namespace cuda {
 void filter(const FilterJob& job, const Context& context);
 }

@@ -15,11 +15,6 @@
 namespace larch::image {
 namespace {
 
-constexpr Dispatch<void(const IntegrateJob&, const Context&)> kIntegrate{
-    "image::integrate", cpu::integrate, LARCH_CUDA_FN(cuda::integrate)};
-constexpr Dispatch<void(const ChannelJob&, const Context&)> kMakeChannel{
-    "image::make_channel", cpu::make_channel, LARCH_CUDA_FN(cuda::make_channel)};
-
 void check_place(const Buffer<uint32_t>& out, const Context& context) {
   if (out.device() == context.device) return;
   throw UsageError("image::integrate: the integral volume is on " + to_string(out.device()) +
@@ -73,6 +68,42 @@ void integrate_image(const VolumeView<const T>& image, Padding padding,
     }
   });
 }
+
+}  // namespace
+
+namespace cpu {
+
+void make_channel(const ChannelJob& job, const Context& context) {
+  const Vec3i size = job.voxels.size;
+  const VolumeView<int32_t> view{job.out, size};
+  parallel_for(context.threads, int64_t{size.y} * size.z, 4, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const auto y = static_cast<int>(row % size.y), z = static_cast<int>(row / size.y);
+      for (int x = 0; x < size.x; ++x) {
+        view({x, y, z}) = channel_value(job.voxels, job.kind, x, y, z);
+      }
+    }
+  });
+}
+
+void integrate(const IntegrateJob& job, const Context& context) {
+  const auto all = [&](const auto& images) {
+    for (const auto& image : images) {
+      integrate_image(image.voxels, job.padding, image.layout, job.out, context.threads);
+    }
+  };
+  all(job.intensities);
+  all(job.others);
+}
+
+}  // namespace cpu
+
+namespace {
+
+constexpr Dispatch<void(const IntegrateJob&, const Context&)> kIntegrate{
+    "image::integrate", cpu::integrate, LARCH_CUDA_FN(cuda::integrate)};
+constexpr Dispatch<void(const ChannelJob&, const Context&)> kMakeChannel{
+    "image::make_channel", cpu::make_channel, LARCH_CUDA_FN(cuda::make_channel)};
 
 /// The components of an image at one level, on the device of the context.
 struct Level {
@@ -271,30 +302,4 @@ IntegralSet integral_set(VolumeView<const int16_t> voxels, std::span<const Chann
   return integral_set(voxels, channels, padding, Vec3i{pad, pad, pad}, context);
 }
 
-namespace cpu {
-
-void make_channel(const ChannelJob& job, const Context& context) {
-  const Vec3i size = job.voxels.size;
-  const VolumeView<int32_t> view{job.out, size};
-  parallel_for(context.threads, int64_t{size.y} * size.z, 4, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const auto y = static_cast<int>(row % size.y), z = static_cast<int>(row / size.y);
-      for (int x = 0; x < size.x; ++x) {
-        view({x, y, z}) = channel_value(job.voxels, job.kind, x, y, z);
-      }
-    }
-  });
-}
-
-void integrate(const IntegrateJob& job, const Context& context) {
-  const auto all = [&](const auto& images) {
-    for (const auto& image : images) {
-      integrate_image(image.voxels, job.padding, image.layout, job.out, context.threads);
-    }
-  };
-  all(job.intensities);
-  all(job.others);
-}
-
-}  // namespace cpu
 }  // namespace larch::image

@@ -136,10 +136,6 @@ struct ChannelJob {
   VolumeView<const int16_t> voxels;
   int32_t* out;
 };
-namespace cpu {
-void make_channel(const ChannelJob& job, const Context& context);
-void integrate(const IntegrateJob& job, const Context& context);
-}  // namespace cpu
 namespace cuda {
 void make_channel(const ChannelJob& job, const Context& context);
 void integrate(const IntegrateJob& job, const Context& context);

@@ -8,6 +8,28 @@
 #include "larch/core/parallel.h"
 
 namespace larch::image {
+namespace cpu {
+
+void make_level(const LevelJob& job, const Context& context) {
+  const auto rows = [&](const Vec3i& size, const auto& voxel) {
+    parallel_for(context.threads, size.z, 1, [&](int64_t begin, int64_t end) {
+      for (int z = static_cast<int>(begin); z < end; ++z)
+        for (int y = 0; y < size.y; ++y)
+          for (int x = 0; x < size.x; ++x) voxel(Vec3i{x, y, z});
+    });
+  };
+  if (job.coarse.data != nullptr) {
+    rows(job.coarse.size,
+         [&](const Vec3i& v) { job.coarse(v) = pyramid_voxel(job.fine, v.x, v.y, v.z); });
+  }
+  if (job.texels != nullptr) {
+    rows(job.fine.size,
+         [&](const Vec3i& v) { job.texels[job.fine.linear(v)] = texel_at(job.fine, v); });
+  }
+}
+
+}  // namespace cpu
+
 namespace {
 
 constexpr Dispatch<void(const LevelJob&, const Context&)> kMakeLevel{
@@ -64,25 +86,4 @@ std::vector<LevelImage> make_levels(VolumeView<const int16_t> voxels, int halvin
   return levels;
 }
 
-namespace cpu {
-
-void make_level(const LevelJob& job, const Context& context) {
-  const auto rows = [&](const Vec3i& size, const auto& voxel) {
-    parallel_for(context.threads, size.z, 1, [&](int64_t begin, int64_t end) {
-      for (int z = static_cast<int>(begin); z < end; ++z)
-        for (int y = 0; y < size.y; ++y)
-          for (int x = 0; x < size.x; ++x) voxel(Vec3i{x, y, z});
-    });
-  };
-  if (job.coarse.data != nullptr) {
-    rows(job.coarse.size,
-         [&](const Vec3i& v) { job.coarse(v) = pyramid_voxel(job.fine, v.x, v.y, v.z); });
-  }
-  if (job.texels != nullptr) {
-    rows(job.fine.size,
-         [&](const Vec3i& v) { job.texels[job.fine.linear(v)] = texel_at(job.fine, v); });
-  }
-}
-
-}  // namespace cpu
 }  // namespace larch::image

@@ -94,9 +94,6 @@ struct LevelJob {
   Texel* texels = nullptr;
 };
 void make_level(const LevelJob& job, const Context& context);
-namespace cpu {
-void make_level(const LevelJob& job, const Context& context);
-}
 namespace cuda {
 void make_level(const LevelJob& job, const Context& context);
 }

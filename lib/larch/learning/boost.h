@@ -60,9 +60,6 @@ struct BoostJob {
   std::span<const BoostProblem> problems;
   const Context& context;
 };
-namespace cpu {
-std::vector<std::vector<BoostRound>> boost(const BoostJob& job);
-}
 namespace cuda {
 std::vector<std::vector<BoostRound>> boost(const BoostJob& job);
 }

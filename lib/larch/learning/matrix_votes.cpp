@@ -11,9 +11,6 @@
 namespace larch::learning {
 namespace {
 
-constexpr Dispatch<void(const MatrixVotesJob&)> kMatrixVotes{
-    "learning::matrix_votes", cpu::matrix_votes, LARCH_CUDA_FN(cuda::matrix_votes)};
-
 /// Rows of a matrix of at most 256 columns: a few megabytes.
 constexpr size_t kRows = size_t{1} << 15;
 
@@ -34,29 +31,6 @@ std::vector<SlotVote> find_slots(const PreparedColumns& columns,
 }
 
 }  // namespace
-
-void vote_through_matrix(const FeatureSource& source, const VoteRequest& request,
-                         const Context& context) {
-  std::vector<uint32_t> columns;
-  std::vector<CodeMap> maps;
-  for (const WeakClassifier& weak : request.weaks) {
-    columns.push_back(weak.feature);
-    maps.push_back(weak.codes);
-  }
-  const auto prepared = source.prepare({columns, maps}, context);
-  const std::vector<SlotVote> weaks = find_slots(*prepared, request.weaks);
-  const size_t words = (weaks.size() + 31) / 32;
-  for (size_t first = 0; first < request.samples.size(); first += kRows) {
-    const size_t count = std::min(kRows, request.samples.size() - first);
-    const FeatureMatrix matrix =
-        fill_matrix(source, *prepared, request.samples.subspan(first, count), context);
-    const auto bits =
-        request.bits.empty() ? request.bits : request.bits.subspan(first * words, count * words);
-    const auto scores =
-        request.scores.empty() ? request.scores : request.scores.subspan(first, count);
-    kMatrixVotes(source.device(), MatrixVotesJob{matrix, weaks, bits, scores, context});
-  }
-}
 
 namespace cpu {
 
@@ -84,4 +58,35 @@ void matrix_votes(const MatrixVotesJob& job) {
 }
 
 }  // namespace cpu
+
+namespace {
+
+constexpr Dispatch<void(const MatrixVotesJob&)> kMatrixVotes{
+    "learning::matrix_votes", cpu::matrix_votes, LARCH_CUDA_FN(cuda::matrix_votes)};
+
+}  // namespace
+
+void vote_through_matrix(const FeatureSource& source, const VoteRequest& request,
+                         const Context& context) {
+  std::vector<uint32_t> columns;
+  std::vector<CodeMap> maps;
+  for (const WeakClassifier& weak : request.weaks) {
+    columns.push_back(weak.feature);
+    maps.push_back(weak.codes);
+  }
+  const auto prepared = source.prepare({columns, maps}, context);
+  const std::vector<SlotVote> weaks = find_slots(*prepared, request.weaks);
+  const size_t words = (weaks.size() + 31) / 32;
+  for (size_t first = 0; first < request.samples.size(); first += kRows) {
+    const size_t count = std::min(kRows, request.samples.size() - first);
+    const FeatureMatrix matrix =
+        fill_matrix(source, *prepared, request.samples.subspan(first, count), context);
+    const auto bits =
+        request.bits.empty() ? request.bits : request.bits.subspan(first * words, count * words);
+    const auto scores =
+        request.scores.empty() ? request.scores : request.scores.subspan(first, count);
+    kMatrixVotes(source.device(), MatrixVotesJob{matrix, weaks, bits, scores, context});
+  }
+}
+
 }  // namespace larch::learning

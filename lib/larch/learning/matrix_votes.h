@@ -31,9 +31,6 @@ struct MatrixVotesJob {
   std::span<int32_t> scores;        ///< host; of these rows, or empty
   const Context& context;
 };
-namespace cpu {
-void matrix_votes(const MatrixVotesJob& job);
-}
 namespace cuda {
 void matrix_votes(const MatrixVotesJob& job);
 }

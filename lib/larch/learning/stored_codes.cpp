@@ -6,6 +6,15 @@
 #include "larch/learning/response_source.h"
 
 namespace larch::learning {
+namespace cpu {
+
+std::unique_ptr<FeatureSource> stored_source(const StoredCodes& codes, size_t columns,
+                                             const Device&) {
+  return std::make_unique<ResponseSource<StoredCodes>>(codes, columns, "stored column");
+}
+
+}  // namespace cpu
+
 namespace {
 
 constexpr Dispatch<std::unique_ptr<FeatureSource>(const StoredCodes&, size_t, const Device&)>
@@ -27,12 +36,4 @@ std::unique_ptr<FeatureSource> make_stored_source(const StoredCodes& codes, size
   return kSource(device, codes, columns, device);
 }
 
-namespace cpu {
-
-std::unique_ptr<FeatureSource> stored_source(const StoredCodes& codes, size_t columns,
-                                             const Device&) {
-  return std::make_unique<ResponseSource<StoredCodes>>(codes, columns, "stored column");
-}
-
-}  // namespace cpu
 }  // namespace larch::learning

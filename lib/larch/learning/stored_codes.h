@@ -37,10 +37,6 @@ std::vector<CodeMap> maps_of_codes(std::span<const CodeMap> maps);
 /// The source; the rows lie on `device`.
 std::unique_ptr<FeatureSource> make_stored_source(const StoredCodes& codes, size_t columns,
                                                   const Device& device);
-namespace cpu {
-std::unique_ptr<FeatureSource> stored_source(const StoredCodes& codes, size_t columns,
-                                             const Device& device);
-}
 namespace cuda {
 std::unique_ptr<FeatureSource> stored_source(const StoredCodes& codes, size_t columns,
                                              const Device& device);

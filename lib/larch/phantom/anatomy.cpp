@@ -41,6 +41,18 @@ Plane make_plane(int width, int height, int threads, const ValueAt& value_at) {
   return plane;
 }
 
+/// The median of 3 x 3 pixels around each.
+Plane median_of_nine(const Plane& plane, int threads) {
+  return make_plane(plane.width, plane.height, threads, [&](int x, int y) {
+    std::array<double, 9> around{};
+    for (int k = 0; k < 9; ++k) {
+      around[static_cast<size_t>(k)] = plane.at(x + k % 3 - 1, y + k / 3 - 1);
+    }
+    std::nth_element(around.begin(), around.begin() + 4, around.end());
+    return around[4];
+  });
+}
+
 }  // namespace
 
 double Plane::at(int x, int y) const {
@@ -64,17 +76,6 @@ double blur(Plane& plane, double sigma, int threads) {
     });
   }
   return squares * squares;
-}
-
-Plane median_of_nine(const Plane& plane, int threads) {
-  return make_plane(plane.width, plane.height, threads, [&](int x, int y) {
-    std::array<double, 9> around{};
-    for (int k = 0; k < 9; ++k) {
-      around[static_cast<size_t>(k)] = plane.at(x + k % 3 - 1, y + k / 3 - 1);
-    }
-    std::nth_element(around.begin(), around.begin() + 4, around.end());
-    return around[4];
-  });
 }
 
 namespace {

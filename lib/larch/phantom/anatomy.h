@@ -20,9 +20,6 @@ struct Plane {
 /// variance that it leaves of white noise.
 double blur(Plane& plane, double sigma, int threads);
 
-/// The median of 3 x 3 pixels around each.
-Plane median_of_nine(const Plane& plane, int threads);
-
 /// A smooth function of the plane: a cubic B-spline with a coefficient per pixel, which is known
 /// exactly at every place. Pixel centres have whole coordinates.
 struct SplineImage {

@@ -216,23 +216,6 @@ void draw_sides(RgbImage& image, const SliceView& view) {
   draw(middle_x, view.top + view.height - height - margin, view.down, false);
 }
 
-void draw_points(RgbImage& image, const SliceView& view, const PointSet& points, double reach_mm,
-                 Rgb colour) {
-  const int radius = std::clamp(std::min(view.width, view.height) / 100, 1, 6);
-  for (size_t i = 0; i < points.points_mm.size(); ++i) {
-    const Seen seen = pixel_of_world(view, points.points_mm[i]);
-    const bool inside = seen.pixel.x >= view.left && seen.pixel.y >= view.top &&
-                        seen.pixel.x <= view.left + view.width - 1 &&
-                        seen.pixel.y <= view.top + view.height - 1;
-    if (!inside || !(std::abs(seen.off_slice_mm) <= reach_mm)) continue;
-    draw_point(image, seen.pixel, radius, colour);
-    if (points.names.empty()) continue;
-    draw_text(image, static_cast<int>(std::lround(seen.pixel.x)) + radius + 3,
-              static_cast<int>(std::lround(seen.pixel.y)) - kLetterHeight / 2, points.names[i], 1,
-              colour, /*rim=*/true);
-  }
-}
-
 void draw_world_lines(RgbImage& image, const SliceView& view, std::span<const Vec3d> points_mm,
                       Rgb colour) {
   for (size_t i = 1; i < points_mm.size(); ++i) {

@@ -66,10 +66,6 @@ void draw_contours(RgbImage& image, const SliceView& view, const LabelVolume& la
 /// if the view is too small.
 void draw_sides(RgbImage& image, const SliceView& view);
 
-/// The points that lie within `reach_mm` of the slice, with their names if they have some.
-void draw_points(RgbImage& image, const SliceView& view, const PointSet& points, double reach_mm,
-                 Rgb colour);
-
 /// The twelve edges of a box, seen through the slice.
 void draw_pose(RgbImage& image, const SliceView& view, const Pose& pose, Rgb colour);
 

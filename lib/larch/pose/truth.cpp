@@ -63,19 +63,14 @@ struct Shape {
 
 Shape shape_of(const Volume<uint8_t>& mask, const std::string& name) {
   check_mask(mask, name);
-  Vec3i low = mask.size(), high{-1, -1, -1};
+  Shape shape(distance_map(mask, kLongest));
+  shape.surface_mm = mesh::marching_cubes(mask, Context{}).vertices_mm;
   for (int64_t i = 0; i < mask.voxels(); ++i) {
     if (mask[i] == 0) continue;
     const Vec3i at = mask.grid().voxel(i);
-    for (int axis = 0; axis < 3; ++axis) {
-      low[axis] = std::min(low[axis], at[axis]);
-      high[axis] = std::max(high[axis], at[axis]);
-    }
+    for (int axis = 0; axis < 3; ++axis)
+      shape.touches_border |= at[axis] == 0 || at[axis] == mask.size()[axis] - 1;
   }
-  Shape shape(distance_map(mask, kLongest));
-  shape.surface_mm = mesh::marching_cubes(mask, Context{}).vertices_mm;
-  for (int axis = 0; axis < 3; ++axis)
-    shape.touches_border |= low[axis] == 0 || high[axis] == mask.size()[axis] - 1;
   return shape;
 }
 

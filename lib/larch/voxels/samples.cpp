@@ -88,6 +88,26 @@ Drawn draw(const Volume<uint8_t>& classes, const std::array<size_t, 2>& counts, 
   return drawn;
 }
 
+VolumeLayouts layouts_of_volumes(std::span<const Vec3i> sizes,
+                                 std::span<const image::ChannelSpec> channels, const Vec3i& pad) {
+  VolumeLayouts all;
+  for (const Vec3i& size : sizes) all.layouts.push_back(image::layouts_for(size, channels, pad));
+  for (size_t c = 0; c < channels.size(); ++c) {
+    Vec3i largest{0, 0, 0};
+    for (const auto& layout : all.layouts) {
+      largest.x = std::max(largest.x, layout[c].stride_size.x);
+      largest.y = std::max(largest.y, layout[c].stride_size.y);
+    }
+    for (auto& layout : all.layouts) {
+      layout[c].stride_size.x = largest.x;
+      layout[c].stride_size.y = largest.y;
+      layout[c].offset = all.elements;
+      all.elements += layout[c].elements();
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<VolumeView<const int16_t>> TrainingVolume::views() const {
@@ -206,26 +226,6 @@ TrainingVolume make_training_volume(const std::string& name, std::span<const Vol
 void sort_by_digest(std::vector<TrainingVolume>& volumes) {
   std::stable_sort(volumes.begin(), volumes.end(),
                    [](const auto& a, const auto& b) { return a.digest < b.digest; });
-}
-
-VolumeLayouts layouts_of_volumes(std::span<const Vec3i> sizes,
-                                 std::span<const image::ChannelSpec> channels, const Vec3i& pad) {
-  VolumeLayouts all;
-  for (const Vec3i& size : sizes) all.layouts.push_back(image::layouts_for(size, channels, pad));
-  for (size_t c = 0; c < channels.size(); ++c) {
-    Vec3i largest{0, 0, 0};
-    for (const auto& layout : all.layouts) {
-      largest.x = std::max(largest.x, layout[c].stride_size.x);
-      largest.y = std::max(largest.y, layout[c].stride_size.y);
-    }
-    for (auto& layout : all.layouts) {
-      layout[c].stride_size.x = largest.x;
-      layout[c].stride_size.y = largest.y;
-      layout[c].offset = all.elements;
-      all.elements += layout[c].elements();
-    }
-  }
-  return all;
 }
 
 TrainingImages load_training_images(const std::vector<TrainingVolume>& volumes,

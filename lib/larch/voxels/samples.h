@@ -80,8 +80,6 @@ struct VolumeLayouts {
   std::vector<std::vector<image::IntegralLayout>> layouts;  ///< [volume][channel]
   int64_t elements = 0;                                     ///< of the buffer
 };
-VolumeLayouts layouts_of_volumes(std::span<const Vec3i> sizes,
-                                 std::span<const image::ChannelSpec> channels, const Vec3i& pad);
 
 /// The integral channels of all volumes on one device, at layouts_of_volumes.
 struct TrainingImages {

@@ -38,11 +38,7 @@ struct Path {
 };
 
 using InputImage = Path<PathRole::kInputImage>;
-using InputMesh = Path<PathRole::kInputMesh>;
 using InputFile = Path<PathRole::kInputFile>;
-using OutputImage = Path<PathRole::kOutputImage>;
-using OutputLabelmap = Path<PathRole::kOutputLabelmap>;
-using OutputMesh = Path<PathRole::kOutputMesh>;
 using OutputPicture = Path<PathRole::kOutputPicture>;
 using OutputFile = Path<PathRole::kOutputFile>;
 using OutputDir = Path<PathRole::kOutputDir>;

@@ -15,11 +15,6 @@
 namespace larch::dsa {
 namespace {
 
-constexpr Dispatch<void(const SplineJob&, const Context&)> kSplineField{
-    "dsa::spline_field", cpu::spline_field, LARCH_CUDA_FN(cuda::spline_field)};
-constexpr Dispatch<void(const JacobianJob&, const Context&)> kMinimumJacobians{
-    "dsa::least_jacobians", cpu::least_jacobians, LARCH_CUDA_FN(cuda::least_jacobians)};
-
 /// Fraction bits of the filter that makes a spline go through its nodes.
 constexpr int kFilterBits = 30;
 /// Beyond so many nodes the filter has no weight left.
@@ -131,6 +126,49 @@ std::vector<Vec3l> coefficients_of(const std::array<SplineAxis, 2>& axes,
 
 }  // namespace
 
+namespace cpu {
+
+void spline_field(const SplineJob& job, const Context& context) {
+  const Vec3i& size = job.size;
+  const int64_t nodes = static_cast<int64_t>(job.nodes[0]) * job.nodes[1];
+  parallel_for(context.threads, job.frames * size.y, 16, [&](int64_t begin, int64_t end) {
+    std::vector<Vec3l> of_row(static_cast<size_t>(job.nodes[0]));
+    for (int64_t row = begin; row < end; ++row) {
+      const Vec3l* of_frame = job.coefficients + row / size.y * nodes;
+      for (int32_t i = 0; i < job.nodes[0]; ++i) {
+        of_row[static_cast<size_t>(i)] =
+            spline_node(job, of_frame, i, static_cast<int32_t>(row % size.y));
+      }
+      for (int32_t x = 0; x < size.x; ++x) {
+        const NodeWeights& wx = job.weights[0][x];
+        job.vectors[row * size.x + x] =
+            spline_vector(weighted_nodes(wx, of_row.data() + wx.first, 1));
+      }
+    }
+  });
+}
+
+void least_jacobians(const JacobianJob& job, const Context& context) {
+  const int64_t pixels = static_cast<int64_t>(job.size.x) * job.size.y;
+  parallel_for(context.threads, job.frames * job.columns(), 16, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      job.least[i] = least_jacobian_of_column(job.size, job.vectors + i / job.columns() * pixels,
+                                              static_cast<int32_t>(i % job.columns()));
+    }
+  });
+}
+
+}  // namespace cpu
+
+namespace {
+
+constexpr Dispatch<void(const SplineJob&, const Context&)> kSplineField{
+    "dsa::spline_field", cpu::spline_field, LARCH_CUDA_FN(cuda::spline_field)};
+constexpr Dispatch<void(const JacobianJob&, const Context&)> kMinimumJacobians{
+    "dsa::least_jacobians", cpu::least_jacobians, LARCH_CUDA_FN(cuda::least_jacobians)};
+
+}  // namespace
+
 BlockGrid pixel_grid(const Vec3i& size) {
   return make_block_grid(size, {1, 1, 1}, {1, 1, 1});
 }
@@ -189,37 +227,4 @@ std::vector<double> least_jacobians(const Vec3i& size, const Buffer<Vec3i>& vect
   return out;
 }
 
-namespace cpu {
-
-void spline_field(const SplineJob& job, const Context& context) {
-  const Vec3i& size = job.size;
-  const int64_t nodes = static_cast<int64_t>(job.nodes[0]) * job.nodes[1];
-  parallel_for(context.threads, job.frames * size.y, 16, [&](int64_t begin, int64_t end) {
-    std::vector<Vec3l> of_row(static_cast<size_t>(job.nodes[0]));
-    for (int64_t row = begin; row < end; ++row) {
-      const Vec3l* of_frame = job.coefficients + row / size.y * nodes;
-      for (int32_t i = 0; i < job.nodes[0]; ++i) {
-        of_row[static_cast<size_t>(i)] =
-            spline_node(job, of_frame, i, static_cast<int32_t>(row % size.y));
-      }
-      for (int32_t x = 0; x < size.x; ++x) {
-        const NodeWeights& wx = job.weights[0][x];
-        job.vectors[row * size.x + x] =
-            spline_vector(weighted_nodes(wx, of_row.data() + wx.first, 1));
-      }
-    }
-  });
-}
-
-void least_jacobians(const JacobianJob& job, const Context& context) {
-  const int64_t pixels = static_cast<int64_t>(job.size.x) * job.size.y;
-  parallel_for(context.threads, job.frames * job.columns(), 16, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      job.least[i] = least_jacobian_of_column(job.size, job.vectors + i / job.columns() * pixels,
-                                              static_cast<int32_t>(i % job.columns()));
-    }
-  });
-}
-
-}  // namespace cpu
 }  // namespace larch::dsa

@@ -56,10 +56,6 @@ struct JacobianJob {
   int32_t columns() const { return size.x > 1 ? size.x - 1 : 1; }
 };
 
-namespace cpu {
-void spline_field(const SplineJob& job, const Context& context);
-void least_jacobians(const JacobianJob& job, const Context& context);
-}  // namespace cpu
 namespace cuda {
 void spline_field(const SplineJob& job, const Context& context);
 void least_jacobians(const JacobianJob& job, const Context& context);

@@ -79,9 +79,6 @@ struct SubtractJob {
 void subtract(SubtractJob job, const BlockGrid& grid, const SampleTable& table,
               const DsaConfig& config, const Context& context);
 
-namespace cpu {
-void subtract(const SubtractJob& job, const Context& context);
-}  // namespace cpu
 namespace cuda {
 void subtract(const SubtractJob& job, const Context& context);
 }  // namespace cuda

@@ -273,11 +273,6 @@ void match_blocks(const MatchJob& job, const Context& context) {
 namespace larch::dsa {
 namespace {
 
-constexpr Dispatch<void(const MatchJob&, const Context&)> kMatchBlocks{
-    "dsa::match_blocks", cpu::match_blocks, LARCH_CUDA_FN(cuda::match_blocks)};
-constexpr Dispatch<void(const BinShiftJob&, const Context&)> kBinShifts{
-    "dsa::bin_shifts", cpu::bin_shifts, LARCH_CUDA_FN(cuda::bin_shifts)};
-
 constexpr int32_t kMaximumDifference = 65535;
 
 /// Pixels by contrast - mask + kMaximumDifference.
@@ -302,6 +297,29 @@ std::vector<uint32_t> count_differences(const BinShiftJob& job, int64_t frame) {
   }
   return counts;
 }
+
+}  // namespace
+
+namespace cpu {
+
+void bin_shifts(const BinShiftJob& job, const Context& context) {
+  parallel_for(context.threads, job.frames, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t f = begin; f < end; ++f) {
+      const std::vector<uint32_t> counts = count_differences(job, f);
+      const Spread spread = spread_of(counts.data(), static_cast<int32_t>(counts.size()));
+      job.shifts[f] = bin_shift_of(spread.deviation, job.least_shift);
+    }
+  });
+}
+
+}  // namespace cpu
+
+namespace {
+
+constexpr Dispatch<void(const MatchJob&, const Context&)> kMatchBlocks{
+    "dsa::match_blocks", cpu::match_blocks, LARCH_CUDA_FN(cuda::match_blocks)};
+constexpr Dispatch<void(const BinShiftJob&, const Context&)> kBinShifts{
+    "dsa::bin_shifts", cpu::bin_shifts, LARCH_CUDA_FN(cuda::bin_shifts)};
 
 }  // namespace
 
@@ -334,16 +352,6 @@ Buffer<int32_t> bin_shifts(const SampleFrames& contrast, const uint16_t* mask_at
   job.shifts = shifts.data();
   kBinShifts(context.device, job, context);
   return shifts;
-}
-
-void cpu::bin_shifts(const BinShiftJob& job, const Context& context) {
-  parallel_for(context.threads, job.frames, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t f = begin; f < end; ++f) {
-      const std::vector<uint32_t> counts = count_differences(job, f);
-      const Spread spread = spread_of(counts.data(), static_cast<int32_t>(counts.size()));
-      job.shifts[f] = bin_shift_of(spread.deviation, job.least_shift);
-    }
-  });
 }
 
 }  // namespace larch::dsa

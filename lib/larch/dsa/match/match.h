@@ -102,10 +102,6 @@ struct BinShiftJob {
   int32_t* shifts = nullptr;  ///< per frame, bin_shift_of the lower medians
 };
 
-namespace cpu {
-void match_blocks(const MatchJob& job, const Context& context);
-void bin_shifts(const BinShiftJob& job, const Context& context);
-}  // namespace cpu
 namespace cuda {
 void match_blocks(const MatchJob& job, const Context& context);
 void bin_shifts(const BinShiftJob& job, const Context& context);

@@ -32,11 +32,6 @@ namespace {
 
 using cpu::kCounters, cpu::kHistograms, cpu::kLanes, cpu::match_lanes;
 
-constexpr Dispatch<void(const ShrinkJob&, const Context&)> kShrinkFrames{
-    "dsa::shrink", cpu::shrink, LARCH_CUDA_FN(cuda::shrink)};
-constexpr Dispatch<void(const FrameScoresJob&, const Context&)> kFrameScores{
-    "dsa::frame_scores", cpu::frame_scores, LARCH_CUDA_FN(cuda::frame_scores)};
-
 /// A row of the mask with room for whole lanes and a sample more at both ends.
 using Row = std::vector<uint16_t>;
 
@@ -126,15 +121,9 @@ Score score_of(const FrameScoresJob& job, int64_t frame, const Vec3i& units, Dis
 
 }  // namespace
 
+namespace cpu {
+
 void shrink(const ShrinkJob& job, const Context& context) {
-  kShrinkFrames(context.device, job, context);
-}
-
-void frame_scores(const FrameScoresJob& job, const Context& context) {
-  kFrameScores(context.device, job, context);
-}
-
-void cpu::shrink(const ShrinkJob& job, const Context& context) {
   const Vec3i small{job.size.x / kShrink, job.size.y / kShrink, 1};
   parallel_for(context.threads, job.frames * small.y, 16, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
@@ -148,13 +137,32 @@ void cpu::shrink(const ShrinkJob& job, const Context& context) {
   });
 }
 
-void cpu::frame_scores(const FrameScoresJob& job, const Context& context) {
+void frame_scores(const FrameScoresJob& job, const Context& context) {
   parallel_for(context.threads, job.frames * job.candidates, 8, [&](int64_t begin, int64_t end) {
     DisplacedRows rows(job);
     for (int64_t i = begin; i < end; ++i) {
       job.scores[i] = score_of(job, i / job.candidates, job.displacements[i], rows);
     }
   });
+}
+
+}  // namespace cpu
+
+namespace {
+
+constexpr Dispatch<void(const ShrinkJob&, const Context&)> kShrinkFrames{
+    "dsa::shrink", cpu::shrink, LARCH_CUDA_FN(cuda::shrink)};
+constexpr Dispatch<void(const FrameScoresJob&, const Context&)> kFrameScores{
+    "dsa::frame_scores", cpu::frame_scores, LARCH_CUDA_FN(cuda::frame_scores)};
+
+}  // namespace
+
+void shrink(const ShrinkJob& job, const Context& context) {
+  kShrinkFrames(context.device, job, context);
+}
+
+void frame_scores(const FrameScoresJob& job, const Context& context) {
+  kFrameScores(context.device, job, context);
 }
 
 }  // namespace larch::dsa

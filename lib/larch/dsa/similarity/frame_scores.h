@@ -64,10 +64,6 @@ struct FrameScoresJob {
 void shrink(const ShrinkJob& job, const Context& context);
 void frame_scores(const FrameScoresJob& job, const Context& context);
 
-namespace cpu {
-void shrink(const ShrinkJob& job, const Context& context);
-void frame_scores(const FrameScoresJob& job, const Context& context);
-}  // namespace cpu
 namespace cuda {
 void shrink(const ShrinkJob& job, const Context& context);
 void frame_scores(const FrameScoresJob& job, const Context& context);

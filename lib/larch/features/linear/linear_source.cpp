@@ -2,7 +2,223 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/features/linear/linear_source.h"
 
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+#include <vector>
+
 #include "larch/core/dispatch.h"
+#include "larch/core/parallel.h"
+#include "larch/features/lane_kernels.h"
+#include "larch/features/linear/patches.h"
+
+namespace larch::features::cpu {
+namespace {
+
+/// Features that share one pass over the samples.
+constexpr size_t kFeaturesAtOnce = 4096;
+
+/// The smallest and the largest values of one feature so far: order statistics near the ends need
+/// no more. Both lists are ascending and have `keep` elements.
+struct Ends {
+  int32_t* low;
+  int32_t* high;
+  size_t keep;
+
+  void insert(int32_t value) const {
+    if (value < low[keep - 1]) {
+      size_t at = keep - 1;
+      for (; at > 0 && low[at - 1] > value; --at) low[at] = low[at - 1];
+      low[at] = value;
+    }
+    if (value > high[0]) {
+      size_t at = 0;
+      for (; at + 1 < keep && high[at + 1] < value; ++at) high[at] = high[at + 1];
+      high[at] = value;
+    }
+  }
+  /// Eight values, of which few are news.
+  void insert_lanes(const int32_t* values, size_t lanes) const {
+    const int32_t below = low[keep - 1], above = high[0];
+    int news = 0;
+    for (size_t k = 0; k < kLanes; ++k) news |= (values[k] < below) | (values[k] > above);
+    for (size_t k = 0; news != 0 && k < lanes; ++k) insert(values[k]);
+  }
+};
+
+/// Code maps of the columns [first, first + count).
+void range_columns(const LinearRangeJob& job, size_t first, size_t count, learning::CodeMap* maps) {
+  const size_t n = job.samples.size(), keep = learning::low_rank(n) + 1;
+  std::vector<int32_t> low(count * keep, INT32_MAX), high(count * keep, INT32_MIN);
+  std::vector<int32_t> values;
+  std::vector<uint32_t> patch, columns(count);
+  std::iota(columns.begin(), columns.end(), static_cast<uint32_t>(first));
+  const std::vector<learning::CodeMap> none(count);
+  for (const PatchPlan& plan : plan_patches(job.columns, columns, none)) {
+    values.resize(plan.rules.size() * kLanes);
+    for (size_t sample = 0; sample < n; sample += kLanes) {
+      fill_patch(plan, job.places, job.samples, n, sample, patch);
+      lane_kernels().patch_values(plan.rules, patch.data(), values.data());
+      for (size_t i = 0; i < plan.rules.size(); ++i) {
+        const size_t at = (plan.first_feature + i) * keep;
+        const Ends ends{&low[at], &high[at], keep};
+        ends.insert_lanes(&values[i * kLanes], std::min<size_t>(kLanes, n - sample));
+      }
+    }
+  }
+  for (size_t i = 0; i < count; ++i) {
+    maps[i] = learning::make_code_map(low[(i + 1) * keep - 1], high[i * keep]);
+  }
+}
+
+}  // namespace
+
+std::vector<learning::CodeMap> range(const LinearRangeJob& job) {
+  const size_t all = job.columns.features.size();
+  std::vector<learning::CodeMap> maps(all);
+  const auto groups = static_cast<int64_t>((all + kFeaturesAtOnce - 1) / kFeaturesAtOnce);
+  parallel_for(job.context.threads, groups, 1, [&](int64_t a, int64_t b) {
+    for (auto g = static_cast<size_t>(a); g < static_cast<size_t>(b); ++g) {
+      const size_t first = g * kFeaturesAtOnce;
+      range_columns(job, first, std::min(kFeaturesAtOnce, all - first), &maps[first]);
+    }
+  });
+  return maps;
+}
+
+namespace {
+
+constexpr size_t kWidth = learning::kCpuWidth;
+
+/// Columns with the plans of their patches.
+struct PatchColumns : learning::PreparedColumns {
+  PatchColumns(std::vector<learning::Slot> all, std::vector<PatchPlan> plan)
+      : PreparedColumns(std::move(all), Device::cpu()), plans(std::move(plan)) {}
+
+  const std::vector<PatchPlan> plans;
+};
+
+/// Features whose codes are computed before they are moved to the matrix.
+constexpr size_t kCodesAtOnce = 256;
+
+/// Moves the codes of features [first, first + count), [feature][lane], to the rows of samples
+/// [sample, sample + lanes).
+void scatter(learning::FeatureMatrix& matrix, const uint8_t* codes, std::array<size_t, 2> features,
+             size_t sample, size_t lanes) {
+  const auto [first, count] = features;
+  for (size_t i = 0; i < count;) {
+    const size_t f = first + i, column = f % kWidth;
+    const size_t width = std::min(kWidth - column, count - i);
+    uint8_t* row = matrix.row(f / kWidth, sample) + column;
+    if (width == kWidth && lanes == kLanes) {
+      for (size_t k = 0; k < kLanes; ++k) {
+        for (size_t l = 0; l < kWidth; ++l) row[k * kWidth + l] = codes[(i + l) * kLanes + k];
+      }
+    } else {
+      for (size_t k = 0; k < lanes; ++k) {
+        for (size_t l = 0; l < width; ++l) row[k * kWidth + l] = codes[(i + l) * kLanes + k];
+      }
+    }
+    i += width;
+  }
+}
+
+}  // namespace
+
+PreparedPointer prepare(const LinearPrepareJob& job) {
+  return std::make_shared<const PatchColumns>(
+      learning::slots_in_order(job.source, job.request),
+      plan_patches(job.columns, job.request.columns, job.request.maps));
+}
+
+void fill(const LinearFillJob& job) {
+  const auto& columns = dynamic_cast<const PatchColumns&>(job.prepared);
+  learning::FeatureMatrix& matrix = job.matrix;
+  // Every code is written below; only the filling of the last block must be made.
+  if (!columns.slots.empty() && columns.slots.back().column == learning::kFilling) {
+    std::fill_n(matrix.row(matrix.blocks - 1, 0), matrix.rows * kWidth, uint8_t{0});
+  }
+  const auto groups = static_cast<int64_t>((matrix.rows + kLanes - 1) / kLanes);
+  parallel_for(job.context.threads, groups, 4, [&](int64_t a, int64_t b) {
+    std::vector<uint32_t> patch;
+    std::array<uint8_t, kCodesAtOnce * kLanes> codes;
+    for (const PatchPlan& plan : columns.plans) {
+      for (auto sample = static_cast<size_t>(a) * kLanes; sample < static_cast<size_t>(b) * kLanes;
+           sample += kLanes) {
+        const size_t lanes = std::min<size_t>(kLanes, matrix.rows - sample);
+        fill_patch(plan, job.places, job.samples, matrix.rows, sample, patch);
+        for (size_t f = 0; f < plan.rules.size(); f += kCodesAtOnce) {
+          const size_t count = std::min(kCodesAtOnce, plan.rules.size() - f);
+          lane_kernels().patch_codes({&plan.rules[f], count}, patch.data(), codes.data());
+          scatter(matrix, codes.data(), {plan.first_feature + f, count}, sample, lanes);
+        }
+      }
+    }
+  });
+}
+
+namespace {
+
+/// What all weak classifiers say of samples [first, first + lanes): so few at a time that what
+/// the weak classifiers read around them stays in the cache.
+void vote_group(const LinearVoteJob& job, std::span<const VoteRule> rules, size_t first,
+                size_t lanes) {
+  const SamplePlaces& places = job.places;
+  const size_t words = (rules.size() + 31) / 32;
+  std::array<int64_t, kLanes> base{};
+  std::array<uint32_t, kLanes> bits{};
+  std::array<int32_t, kLanes> scores{};
+  int32_t channel = -1;
+  for (size_t t = 0; t < rules.size(); ++t) {
+    if (job.weaks[t].channel == kSeveralChannels) {
+      for (size_t k = 0; k < lanes; ++k) {
+        const int32_t value = response_of_channels(rules[t].taps, rules[t].n_tap, [&](size_t c) {
+          return places.integral + places.bases[c * places.count + job.request.samples[first + k]];
+        });
+        const bool vote = learning::weak_vote(rules[t].codes, rules[t].bins, rules[t].mask, value);
+        bits[k] += vote ? rules[t].value : 0;
+      }
+    } else if (job.weaks[t].channel != channel) {
+      channel = job.weaks[t].channel;
+      const int64_t* bases = places.bases + job.weaks[t].channel * places.count;
+      for (size_t k = 0; k < lanes; ++k) base[k] = bases[job.request.samples[first + k]];
+    }
+    if (job.weaks[t].channel != kSeveralChannels) {
+      lane_kernels().vote_points(rules[t], places.integral, {base.data(), lanes}, bits.data());
+    }
+    if (!job.request.scores.empty()) {
+      for (size_t k = 0; k < lanes; ++k) {
+        scores[k] += bits[k] != 0 ? job.weaks[t].alpha_q20 : -job.weaks[t].alpha_q20;
+      }
+      bits.fill(0);
+    } else if (t % 32 == 31 || t + 1 == rules.size()) {
+      for (size_t k = 0; k < lanes; ++k) job.request.bits[(first + k) * words + t / 32] = bits[k];
+      bits.fill(0);
+    }
+  }
+  if (!job.request.scores.empty())
+    std::copy_n(scores.data(), lanes, job.request.scores.data() + first);
+}
+
+}  // namespace
+
+void vote(const LinearVoteJob& job) {
+  std::vector<VoteRule> rules;
+  for (const VoteRecord& weak : job.weaks) {
+    rules.push_back({job.taps + weak.first_tap, weak.n_tap, 1u << (rules.size() % 32), weak.codes,
+                     weak.bins, weak.mask});
+  }
+  const auto samples = static_cast<int64_t>(job.request.samples.size());
+  parallel_for(job.context.threads, samples, 256, [&](int64_t begin, int64_t end) {
+    for (int64_t first = begin; first < end; first += kLanes) {
+      vote_group(job, rules, static_cast<size_t>(first),
+                 static_cast<size_t>(std::min<int64_t>(kLanes, end - first)));
+    }
+  });
+}
+
+}  // namespace larch::features::cpu
 
 namespace larch::features {
 namespace {

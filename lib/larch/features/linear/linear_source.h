@@ -87,12 +87,6 @@ struct LinearVoteJob {
   const Context& context;
 };
 using PreparedPointer = std::shared_ptr<const learning::PreparedColumns>;
-namespace cpu {
-std::vector<learning::CodeMap> range(const LinearRangeJob& job);
-PreparedPointer prepare(const LinearPrepareJob& job);
-void fill(const LinearFillJob& job);
-void vote(const LinearVoteJob& job);
-}  // namespace cpu
 namespace cuda {
 std::vector<learning::CodeMap> range(const LinearRangeJob& job);
 PreparedPointer prepare(const LinearPrepareJob& job);

@@ -13,11 +13,6 @@
 namespace larch::features {
 namespace {
 
-constexpr Dispatch<std::unique_ptr<learning::FeatureSource>(const SteerableResponse&, size_t,
-                                                            const Device&)>
-    kSource{"features::steerable_source", cpu::steerable_source,
-            LARCH_CUDA_FN(cuda::steerable_source)};
-
 std::vector<SteerableType> types_of(SteerableSet set) {
   std::vector<SteerableType> types;
   const auto add = [&](SteerableType first, SteerableType last) {
@@ -34,6 +29,25 @@ std::vector<SteerableType> types_of(SteerableSet set) {
   }
   return types;
 }
+
+}  // namespace
+
+namespace cpu {
+
+std::unique_ptr<learning::FeatureSource> steerable_source(const SteerableResponse& response,
+                                                          size_t columns, const Device&) {
+  return std::make_unique<learning::ResponseSource<SteerableResponse>>(response, columns,
+                                                                       "steerable feature");
+}
+
+}  // namespace cpu
+
+namespace {
+
+constexpr Dispatch<std::unique_ptr<learning::FeatureSource>(const SteerableResponse&, size_t,
+                                                            const Device&)>
+    kSource{"features::steerable_source", cpu::steerable_source,
+            LARCH_CUDA_FN(cuda::steerable_source)};
 
 }  // namespace
 
@@ -76,16 +90,6 @@ std::unique_ptr<learning::FeatureSource> make_steerable_source(const SteerableRe
                                                                const Device& device) {
   return kSource(device, response, columns, device);
 }
-
-namespace cpu {
-
-std::unique_ptr<learning::FeatureSource> steerable_source(const SteerableResponse& response,
-                                                          size_t columns, const Device&) {
-  return std::make_unique<learning::ResponseSource<SteerableResponse>>(response, columns,
-                                                                       "steerable feature");
-}
-
-}  // namespace cpu
 
 namespace {
 

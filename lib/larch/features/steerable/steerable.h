@@ -31,10 +31,6 @@ SteerableImages steerable_images(const std::vector<image::LevelImage>& levels, i
 std::unique_ptr<learning::FeatureSource> make_steerable_source(const SteerableResponse& response,
                                                                size_t columns,
                                                                const Device& device);
-namespace cpu {
-std::unique_ptr<learning::FeatureSource> steerable_source(const SteerableResponse& response,
-                                                          size_t columns, const Device& device);
-}
 namespace cuda {
 std::unique_ptr<learning::FeatureSource> steerable_source(const SteerableResponse& response,
                                                           size_t columns, const Device& device);

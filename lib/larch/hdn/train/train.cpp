@@ -90,6 +90,21 @@ const StructureConfig& config_of(const HdnConfig& config, const std::string& nam
                        [&](const StructureConfig& s) { return s.name == name; });
 }
 
+/// The stages of a structure at one of the levels.
+std::vector<StageKind> stages_of(const StructureConfig& structure, int level, int levels,
+                                 pose::OrientationKind orientation) {
+  const bool is_fine = level > 0 && level + 1 == levels;
+  const LevelStages stages = !structure.stages.empty() ? image::by_level(structure.stages, level)
+                             : is_fine                 ? LevelStages::kPositionOrientation
+                                                       : LevelStages::kAll;
+  std::vector<StageKind> kinds{StageKind::kPosition};
+  if (stages != LevelStages::kPosition && orientation == pose::OrientationKind::kFit) {
+    kinds.push_back(StageKind::kOrientation);
+  }
+  if (stages == LevelStages::kAll) kinds.push_back(StageKind::kScale);
+  return kinds;
+}
+
 std::vector<Step> Training::steps() const {
   std::vector<Step> steps;
   for (int level = 0; level < all_.model.levels(); ++level) {
@@ -488,20 +503,6 @@ void group_and_sort(std::vector<TrainingCase>& cases, std::vector<std::string> g
   std::stable_sort(cases.begin(), cases.end(), [](const auto& a, const auto& b) {
     return std::tie(a.digest, a.group) < std::tie(b.digest, b.group);
   });
-}
-
-std::vector<StageKind> stages_of(const StructureConfig& structure, int level, int levels,
-                                 pose::OrientationKind orientation) {
-  const bool is_fine = level > 0 && level + 1 == levels;
-  const LevelStages stages = !structure.stages.empty() ? image::by_level(structure.stages, level)
-                             : is_fine                 ? LevelStages::kPositionOrientation
-                                                       : LevelStages::kAll;
-  std::vector<StageKind> kinds{StageKind::kPosition};
-  if (stages != LevelStages::kPosition && orientation == pose::OrientationKind::kFit) {
-    kinds.push_back(StageKind::kOrientation);
-  }
-  if (stages == LevelStages::kAll) kinds.push_back(StageKind::kScale);
-  return kinds;
 }
 
 std::vector<size_t> check_config(const HdnConfig& config) {

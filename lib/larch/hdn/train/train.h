@@ -107,10 +107,6 @@ Model train_network(const std::vector<TrainingCase>& cases, const Model& start,
 void choose_order(std::vector<TrainingCase>& cases, Model& model, const HdnConfig& config,
                   const SharedConfig& shared, const Context& context);
 
-/// The stages of a structure at one of the levels.
-std::vector<StageKind> stages_of(const StructureConfig& structure, int level, int levels,
-                                 pose::OrientationKind orientation);
-
 /// Throws UsageError for structures without or with equal names, unknown parents or a cycle among
 /// them, stages beyond the levels, and what the tree's configuration refuses. Returns the order in
 /// which structures are found: parents before children, otherwise as given.

@@ -59,10 +59,6 @@ inline bool goes_on(const EvolveJob& job, const Context& context) {
   return job.progress.stop == Stop::kNone && !context.stop_requested();
 }
 
-namespace cpu {
-void evolve_buffers(EvolveJob& job, int64_t steps, const Context& context);
-void evolve_bricks(EvolveJob& job, int64_t steps, const Context& context);
-}  // namespace cpu
 namespace cuda {
 void evolve_buffers(EvolveJob& job, int64_t steps, const Context& context);
 void evolve_bricks(EvolveJob& job, int64_t steps, const Context& context);

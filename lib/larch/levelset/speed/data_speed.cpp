@@ -11,9 +11,6 @@
 namespace larch::levelset {
 namespace {
 
-constexpr Dispatch<void(const DataSpeed&, int16_t*, const Context&)> kMakeDataSpeed{
-    "levelset::make_data_speed", cpu::make_data_speed, LARCH_CUDA_FN(cuda::make_data_speed)};
-
 /// D of a row of voxels along x, from index `from` in the images.
 template <bool kGiven>
 void make_row(const DataSpeed& parts, int64_t from, std::vector<int16_t>& row) {
@@ -51,7 +48,9 @@ void make_bricks(const DataSpeed& parts, const Vec3i& first, int16_t* stored) {
 
 }  // namespace
 
-void cpu::make_data_speed(const DataSpeed& parts, int16_t* stored, const Context& context) {
+namespace cpu {
+
+void make_data_speed(const DataSpeed& parts, int16_t* stored, const Context& context) {
   const Vec3i& count = parts.layout.count;
   const int64_t rows = int64_t{count.y} * count.z;
   const int64_t grain = fair_grain(context.threads, rows, 8);
@@ -62,6 +61,15 @@ void cpu::make_data_speed(const DataSpeed& parts, int16_t* stored, const Context
     }
   });
 }
+
+}  // namespace cpu
+
+namespace {
+
+constexpr Dispatch<void(const DataSpeed&, int16_t*, const Context&)> kMakeDataSpeed{
+    "levelset::make_data_speed", cpu::make_data_speed, LARCH_CUDA_FN(cuda::make_data_speed)};
+
+}  // namespace
 
 void make_data_speed(const DataSpeed& parts, int16_t* stored, const Context& context) {
   kMakeDataSpeed(context.device, parts, stored, context);

@@ -22,9 +22,6 @@ struct DataSpeed {
 /// device of the context, where all pointers lead.
 void make_data_speed(const DataSpeed& parts, int16_t* stored, const Context& context);
 
-namespace cpu {
-void make_data_speed(const DataSpeed& parts, int16_t* stored, const Context& context);
-}  // namespace cpu
 namespace cuda {
 void make_data_speed(const DataSpeed& parts, int16_t* stored, const Context& context);
 }  // namespace cuda

@@ -52,8 +52,6 @@ nlohmann::ordered_json to_json(double device, double open, const dsa::SequenceTi
   return json;
 }
 
-}  // namespace
-
 cases::CaseLook look_at_sequence(const cases::CaseJob& c, const AngiographyOptions& o) {
   const OpenAngiogram open = open_angiogram(c, o, c.context());
   const Angiogram& about = open.about();
@@ -67,6 +65,12 @@ cases::CaseLook look_at_sequence(const cases::CaseJob& c, const AngiographyOptio
   return look;
 }
 
+/// Reads a sequence, registers its mask to every contrast frame and writes what is asked for, in
+/// batches: while one is computed the next is read and uploaded, and the one before downloaded,
+/// scored and written. The report says how long each of that took (stages_ms); they overlap. The
+/// files are filled when this returns and get their names with the Outputs. Results do not depend
+/// on the batches, nor on device and threads. Throws InputError, UsageError, OutputError,
+/// MemoryError; Stopped when the stop flag of `context` is set.
 Outputs subtract_sequence(const cases::CaseJob& c, const AngiographyOptions& o,
                           const Context& context) {
   // Until the device can be used, and beside it: header, collimator, mask chosen, outputs begun.
@@ -98,8 +102,6 @@ Outputs subtract_sequence(const cases::CaseJob& c, const AngiographyOptions& o,
   context.progress(1, "done");
   return files;
 }
-
-namespace {
 
 std::vector<uint8_t> volume_region(const cases::CaseJob& c, const std::string& name,
                                    const Grid& grid) {
@@ -156,8 +158,6 @@ void add_volume_files(const cases::CaseJob& c, const AngiographyOptions& o, cons
   });
 }
 
-}  // namespace
-
 cases::CaseLook look_at_volume(const cases::CaseJob& c, const AngiographyOptions& o) {
   const Grid fill = probe_image(c.row.image, c.read).grid;
   cases::require_same_grid(o.mask_volume, probe_image(o.mask_volume, c.read).grid, c.row.image,
@@ -167,6 +167,9 @@ cases::CaseLook look_at_volume(const cases::CaseJob& c, const AngiographyOptions
   return look_at_image(c);
 }
 
+/// Registers the mask volume to the fill volume and subtracts it: US 2008/0037845, claims 11 and
+/// 15. Contrast agent raises the values of volumes. Both are on one grid, of whole numbers whose
+/// range fits 16 bits. Throws InputError, UsageError, MemoryError.
 Outputs subtract_volume(const cases::CaseJob& c, const AngiographyOptions& o,
                         const Context& context) {
   dsa::VolumeRequest request;
@@ -191,8 +194,6 @@ Outputs subtract_volume(const cases::CaseJob& c, const AngiographyOptions& o,
   add_volume_files(c, o, grid, result, context.threads, outputs);
   return outputs;
 }
-
-namespace {
 
 /// Throws UsageError for settings that are of sequences of pictures alone.
 void check_volume_options(const AngiographyOptions& o) {

@@ -145,23 +145,4 @@ Outputs subtract_case(const cases::CaseJob& c, const AngiographyOptions& o, cons
 cases::CaseLook look_at_angiography(const cases::CaseJob& c, const AngiographyOptions& o,
                                     const cases::Nothing&);
 
-// The two kinds of cases.
-
-/// Reads a sequence, registers its mask to every contrast frame and writes what is asked for, in
-/// batches: while one is computed the next is read and uploaded, and the one before downloaded,
-/// scored and written. The report says how long each of that took (stages_ms); they overlap. The
-/// files are filled when this returns and get their names with the Outputs. Results do not depend
-/// on the batches, nor on device and threads. Throws InputError, UsageError, OutputError,
-/// MemoryError; Stopped when the stop flag of `context` is set.
-Outputs subtract_sequence(const cases::CaseJob& c, const AngiographyOptions& o,
-                          const Context& context);
-cases::CaseLook look_at_sequence(const cases::CaseJob& c, const AngiographyOptions& o);
-
-/// Registers the mask volume to the fill volume and subtracts it: US 2008/0037845, claims 11 and
-/// 15. Contrast agent raises the values of volumes. Both are on one grid, of whole numbers whose
-/// range fits 16 bits. Throws InputError, UsageError, MemoryError.
-Outputs subtract_volume(const cases::CaseJob& c, const AngiographyOptions& o,
-                        const Context& context);
-cases::CaseLook look_at_volume(const cases::CaseJob& c, const AngiographyOptions& o);
-
 }  // namespace larch::pipeline

@@ -11,39 +11,8 @@
 #include "larch/core/parallel.h"
 
 namespace larch::tree {
-namespace {
-
-constexpr Dispatch<void(const SplitJob&)> kSplit{"tree::split_leaves", cpu::split_leaves,
-                                                 LARCH_CUDA_FN(cuda::split_leaves)};
-constexpr Dispatch<void(const RouteJob&)> kRoute{"tree::route_leaves", cpu::route_leaves,
-                                                 LARCH_CUDA_FN(cuda::route_leaves)};
-
-}  // namespace
-
-const std::vector<int64_t>& entropy_terms() {
-  static const std::vector<int64_t> terms = [] {
-    std::vector<int64_t> made(ImpuritySums::kEntropies);
-    for (size_t n = 0; n < made.size(); ++n) made[n] = entropy_term(n);
-    return made;
-  }();
-  return terms;
-}
-
-void split_leaves(const SplitJob& job) {
-  const int64_t least = job.rule.histogram_bytes(job.columns.slots.size());
-  if (least > job.memory_bytes) {
-    throw MemoryError("the histograms of one leaf take " + std::to_string(least) + " bytes, and " +
-                      std::to_string(job.memory_bytes) +
-                      " are allowed; use fewer forest/round_features or forest/bins");
-  }
-  kSplit(job.context.device, job);
-}
-
-void route_leaves(const RouteJob& job) {
-  kRoute(job.context.device, job);
-}
-
 namespace cpu {
+
 namespace {
 
 constexpr size_t kWidth = learning::kCpuWidth;
@@ -180,4 +149,37 @@ void route_leaves(const RouteJob& job) {
 }
 
 }  // namespace cpu
+
+namespace {
+
+constexpr Dispatch<void(const SplitJob&)> kSplit{"tree::split_leaves", cpu::split_leaves,
+                                                 LARCH_CUDA_FN(cuda::split_leaves)};
+constexpr Dispatch<void(const RouteJob&)> kRoute{"tree::route_leaves", cpu::route_leaves,
+                                                 LARCH_CUDA_FN(cuda::route_leaves)};
+
+}  // namespace
+
+const std::vector<int64_t>& entropy_terms() {
+  static const std::vector<int64_t> terms = [] {
+    std::vector<int64_t> made(ImpuritySums::kEntropies);
+    for (size_t n = 0; n < made.size(); ++n) made[n] = entropy_term(n);
+    return made;
+  }();
+  return terms;
+}
+
+void split_leaves(const SplitJob& job) {
+  const int64_t least = job.rule.histogram_bytes(job.columns.slots.size());
+  if (least > job.memory_bytes) {
+    throw MemoryError("the histograms of one leaf take " + std::to_string(least) + " bytes, and " +
+                      std::to_string(job.memory_bytes) +
+                      " are allowed; use fewer forest/round_features or forest/bins");
+  }
+  kSplit(job.context.device, job);
+}
+
+void route_leaves(const RouteJob& job) {
+  kRoute(job.context.device, job);
+}
+
 }  // namespace larch::tree

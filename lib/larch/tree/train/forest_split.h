@@ -172,10 +172,6 @@ LARCH_HD LeafSplit best_test(const SplitRule& rule, uint32_t column, const Upto&
   return best;
 }
 
-namespace cpu {
-void split_leaves(const SplitJob& job);
-void route_leaves(const RouteJob& job);
-}  // namespace cpu
 namespace cuda {
 void split_leaves(const SplitJob& job);
 void route_leaves(const RouteJob& job);
