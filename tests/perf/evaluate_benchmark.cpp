@@ -68,7 +68,7 @@ void evaluate(benchmark::State& state, const Variant& variant, const Context& co
       context.device, std::span<const int16_t>(image.data(), static_cast<size_t>(image.voxels())));
   image::IntegralSet set;
   set.size = variant.size;
-  set.layouts = image::layouts_for(variant.size, model.channels, model.reach());
+  set.layouts = image::layouts_for(variant.size, model.channels, model.reach_along());
   set.data =
       Buffer<uint32_t>(context.device, static_cast<size_t>(image::total_elements(set.layouts)));
   const auto integrate = [&] {

@@ -21,7 +21,7 @@ void integrate(benchmark::State& state, int edge, const Context& context) {
     volume[i] = static_cast<int16_t>(static_cast<uint64_t>(i) * 2654435761u >> 7 & 1023);
   }
   const image::ChannelSpec channel;
-  const auto layouts = image::layouts_for(volume.size(), {&channel, 1}, kPad);
+  const auto layouts = image::layouts_for(volume.size(), {&channel, 1}, Vec3i{kPad, kPad, kPad});
   const Buffer<int16_t> voxels(
       context.device,
       std::span<const int16_t>(volume.data(), static_cast<size_t>(volume.voxels())));

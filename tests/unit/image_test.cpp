@@ -259,7 +259,7 @@ TEST_CASE("Integral volumes do not depend on threads or on wider strides") {
   const IntegralSet eight = integral_set(v.view(), channels, Padding::kClamp, 4, context_of(8));
   CHECK(one.data.to_vector() == eight.data.to_vector());
   IntegralSet wide;
-  wide.layouts = layouts_for(v.size(), channels, 4);
+  wide.layouts = layouts_for(v.size(), channels, Vec3i{4, 4, 4});
   int64_t offset = 0;
   for (IntegralLayout& layout : wide.layouts) {
     layout.stride_size.x += 5;
@@ -269,7 +269,8 @@ TEST_CASE("Integral volumes do not depend on threads or on wider strides") {
   }
   wide.data = Buffer<uint32_t>(Device::cpu(), static_cast<size_t>(offset));
   wide.data.set_zero();
-  integrate(v.view(), channels, Padding::kClamp, wide.layouts, wide.data, context_of());
+  const VolumeView<const int16_t> view = v.view();
+  integrate({&view, 1}, channels, Padding::kClamp, wide.layouts, wide.data, context_of());
   for (size_t c = 0; c < 2; ++c) {
     CHECK(box_sum(wide, c, {-4, -4, -4}, {8, 7, 3}) == box_sum(one, c, {-4, -4, -4}, {8, 7, 3}));
     CHECK(box_sum(wide, c, {1, 2, 0}, {9, 3, 2}) == box_sum(one, c, {1, 2, 0}, {9, 3, 2}));

@@ -8,6 +8,10 @@
 #include <fstream>
 #include <vector>
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
 #include "larch/core/error.h"
 #include "larch/core/sha256_blocks.h"
 
@@ -51,6 +55,21 @@ void one_block(Sha256State& state, const uint8_t* data) {
 
 void sha256_blocks_portable(Sha256State& state, const uint8_t* data, size_t blocks) {
   for (size_t i = 0; i < blocks; ++i) one_block(state, data + 64 * i);
+}
+
+std::span<const Sha256Blocks> all_sha256_blocks() {
+#ifdef __x86_64__
+  static constexpr Sha256Blocks kAll[] = {sha256_blocks_portable, sha256_blocks_x86};
+  constexpr unsigned kFeatures = 7, kShaBit = 29;  // which __builtin_cpu_supports does not know
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  static const bool has_sha = __builtin_cpu_supports("sse4.1") &&
+                              __get_cpuid_count(kFeatures, 0, &a, &b, &c, &d) != 0 &&
+                              (b >> kShaBit & 1) != 0;
+  return std::span(kAll).first(has_sha ? 2 : 1);
+#else
+  static constexpr Sha256Blocks kAll[] = {sha256_blocks_portable};
+  return kAll;
+#endif
 }
 
 }  // namespace detail

@@ -34,4 +34,18 @@ void store_bytes(uint8_t* at, U32 values) {
 
 const LaneKernels kPortableKernels{"portable", vote_rows, vote_points, patch_codes, patch_values};
 
+std::span<const LaneKernels> all_lane_kernels() {
+#ifdef __x86_64__
+  static const LaneKernels sets[] = {kPortableKernels, kAvx2Kernels};
+  return {sets, __builtin_cpu_supports("avx2") ? size_t{2} : size_t{1}};
+#else
+  return {&kPortableKernels, 1};
+#endif
+}
+
+const LaneKernels& lane_kernels() {
+  static const LaneKernels best = all_lane_kernels().back();
+  return best;
+}
+
 }  // namespace larch::features::cpu

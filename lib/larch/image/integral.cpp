@@ -204,11 +204,6 @@ std::vector<IntegralLayout> layouts_for(const Vec3i& size, std::span<const Chann
   return layouts;
 }
 
-std::vector<IntegralLayout> layouts_for(const Vec3i& size, std::span<const ChannelSpec> channels,
-                                        int pad) {
-  return layouts_for(size, channels, Vec3i{pad, pad, pad});
-}
-
 int64_t channel_image_bytes(const Vec3i& size, std::span<const ChannelSpec> channels) {
   int64_t largest = 0;
   const auto filters = std::count_if(channels.begin(), channels.end(),
@@ -257,12 +252,6 @@ void integrate(Components components, std::span<const ChannelSpec> channels, Pad
                std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
                const Context& context) {
   integrate_all(components, false, channels, padding, layouts, out, context);
-}
-
-void integrate(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
-               Padding padding, std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
-               const Context& context) {
-  integrate(Components(&voxels, 1), channels, padding, layouts, out, context);
 }
 
 void integrate_resident(Components components, std::span<const ChannelSpec> channels,

@@ -66,9 +66,6 @@ struct IntegralLayout {
 /// Layouts for one image of `size` voxels, packed one behind the other from element 0.
 std::vector<IntegralLayout> layouts_for(const Vec3i& size, std::span<const ChannelSpec> channels,
                                         const Vec3i& pad);
-/// With the same padding along all axes.
-std::vector<IntegralLayout> layouts_for(const Vec3i& size, std::span<const ChannelSpec> channels,
-                                        int pad);
 
 /// Bytes of the images that are made at a time before channels are integrated; the intensities are
 /// integrated as they are.
@@ -87,10 +84,6 @@ int64_t total_elements(std::span<const IntegralLayout> layouts);
 /// when the device's memory does not suffice, and UsageError when `out` is elsewhere.
 void integrate(Components components, std::span<const ChannelSpec> channels, Padding padding,
                std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
-               const Context& context);
-/// Of one component.
-void integrate(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
-               Padding padding, std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
                const Context& context);
 
 /// The same for components that are on the device of `out` already; of one in a buffer, whose

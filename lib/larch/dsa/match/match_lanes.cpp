@@ -65,4 +65,18 @@ std::vector<LaneTaps> lane_taps() {
 
 const MatchLanes kPortableMatchLanes{"portable", tap_row, bin_row, warp_row, sum_of_squares};
 
+std::span<const MatchLanes> all_match_lanes() {
+#ifdef __x86_64__
+  static const MatchLanes sets[] = {kPortableMatchLanes, kAvx2MatchLanes};
+  return {sets, __builtin_cpu_supports("avx2") ? size_t{2} : size_t{1}};
+#else
+  return {&kPortableMatchLanes, 1};
+#endif
+}
+
+const MatchLanes& match_lanes() {
+  static const MatchLanes best = all_match_lanes().back();
+  return best;
+}
+
 }  // namespace larch::dsa::cpu

@@ -71,12 +71,6 @@ template <class T>
 Volume<T> evaluate_slabs(const Model& model, std::span<const Volume<int16_t>> components,
                          const EvaluateConfig& config, const SlabPlan& plan, const Context& context,
                          const Volume<uint8_t>* roi = nullptr);
-template <class T>
-Volume<T> evaluate_slabs(const Model& model, const Volume<int16_t>& voxels,
-                         const EvaluateConfig& config, const SlabPlan& plan, const Context& context,
-                         const Volume<uint8_t>* roi = nullptr) {
-  return evaluate_slabs<T>(model, std::span(&voxels, 1), config, plan, context, roi);
-}
 
 /// The same with the plan for so much memory: the result does not depend on memory_bytes (0:
 /// default_memory_bytes). What a slab takes beside `voxels` and the result is at most memory_bytes.
