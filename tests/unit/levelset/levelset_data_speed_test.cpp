@@ -13,9 +13,6 @@ using namespace larch;
 using namespace larch::levelset;
 using namespace larch::test;
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
 TEST_CASE("speeds are stored rounded half away from zero") {
   CHECK(stored_speed(1) == 16384);
   CHECK(stored_speed(-1) == -16384);
@@ -32,55 +29,6 @@ TEST_CASE("speeds are stored rounded half away from zero") {
       REQUIRE(stored_speed(scaled / 16384) == std::lround(std::clamp(scaled, -32767.0, 32767.0)));
     }
   }
-}
-
-TEST_CASE("the nearest integer is that of lround, at halves and beside them") {
-  for (const double whole : {0.0, 1.0, 2.0, 3.0, 16383.0, 32766.0, 16777215.0, 2147483000.0}) {
-    for (const double part : {0.0, 0.25, 0.5, 0.75}) {
-      for (const double sign : {1.0, -1.0}) {
-        const double value = sign * (whole + part);
-        for (const double to : {-1e300, 0.0, 1e300}) {
-          const double beside = to == 0 ? value : std::nextafter(value, to);
-          REQUIRE(nearest_integer(beside) == std::lround(beside));
-        }
-      }
-    }
-  }
-}
-
-/// D of the voxels of a row, for which `parts` has images of its length.
-std::vector<int16_t> speeds_of_row(const SpeedParts& parts) {
-  std::vector<int16_t> by_brick = speeds_by_brick(parts, {});
-  by_brick.resize(static_cast<size_t>(parts.values.size().x));
-  return by_brick;
-}
-
-TEST_CASE("D of a window is rounded once, and not where a voxel is pinned") {
-  const Grid grid = levelset_grid({4, 1, 1});
-  SpeedParts parts;
-  parts.values = volume_of<float>(grid, [](const Vec3d& at) { return 88 + 7 * at.x; });
-  parts.rule.window = {88, 116};
-  CHECK(speeds_of_row(parts)[1] == kSpeedOne / 2);
-  SpeedParts outside = parts;
-  const float far_away[] = {-1e9F, kInfinity, kNan, 74};
-  std::copy_n(far_away, 4, outside.values.data());
-  for (const int16_t speed : speeds_of_row(outside)) CHECK(speed == -kSpeedOne);
-  parts.pinned = Volume<uint8_t>(grid);
-  parts.pinned[1] = 1;
-  CHECK(speeds_of_row(parts)[1] == kFrozen);
-  CHECK(speeds_of_row(parts)[2] != kFrozen);
-}
-
-TEST_CASE("D of a speed image") {
-  SpeedParts parts;
-  parts.values = Volume<float>(levelset_grid({4, 1, 1}));
-  parts.values[0] = -3, parts.values[1] = kNan, parts.values[2] = 4;
-  parts.rule.is_given = true;
-  parts.rule.given_scale = 4;
-  const std::vector<int16_t> stored = speeds_of_row(parts);
-  CHECK(stored[0] == -3 * kSpeedOne / 4);
-  CHECK(stored[1] == -kSpeedOne);
-  CHECK(stored[2] == kSpeedOne);
 }
 
 /// D of a voxel, in the words of data_speed.h.

@@ -70,19 +70,4 @@ TEST_CASE("the time step is the stable one, whatever the grid") {
   CHECK(make_step(config, {0, 0}, {1, 1, 1}, size).time == 1.0F);
 }
 
-TEST_CASE("a time step that is unstable, or in which the speed drowns, is refused") {
-  LevelsetConfig config;
-  config.curvature_weight = 1;
-  const auto make = [&] { return make_step(config, {}, {1, 1, 1}, {9, 9, 9}); };
-  config.time_step = 0.166;
-  CHECK(make().time == Approx(0.166));
-  config.time_step = 0.3;
-  CHECK_THROWS_WITH(make(), Catch::Contains("time_step 0.3") && Catch::Contains("0.1667"));
-  config.curvature_weight = 0.5;
-  config.time_step = 0.041;
-  CHECK(make().time == Approx(0.041));
-  config.time_step = 0.039;
-  CHECK_THROWS_WITH(make(), Catch::Contains("time_step 0.039") && Catch::Contains("0.04,"));
-}
-
 }  // namespace

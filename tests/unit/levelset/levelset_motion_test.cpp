@@ -72,65 +72,6 @@ TEST_CASE("planes move by the time, along an axis and aslant") {
   };
   CHECK(front(8) - front(2) == Approx(6).epsilon(0.02));
 }
-
-/// D of a ball of intensity 100 whose border goes to 0 between the radii 19 and 21, in the window
-/// 50..150: 20 - r at the border. With uniform noise of the intensity.
-Volume<int16_t> ball_speed(const Grid& grid, double noise) {
-  int64_t i = 0;
-  return test::speed_of(grid, [&](const Vec3d& at) {
-    const double r = norm(at - middle_mm(grid));
-    const double intensity = 100 * std::clamp((21 - r) / 2, 0.0, 1.0);
-    const double drawn = noise * (2 * hash_unit(5, 0, static_cast<uint64_t>(i++)) - 1);
-    return 1 - std::abs(intensity + drawn - 100) / 50;
-  });
-}
-Run ball_run(double a, double dt, double noise) {
-  const Grid grid = levelset_grid({56, 56, 56});
-  Run run;
-  run.config.curvature_weight = a;
-  run.config.time_step = dt;
-  run.job.stops.unchanged_labels = 0;
-  run.add(sphere(grid, middle_mm(grid), 6), ball_speed(grid, noise));
-  return run;
-}
-
-TEST_CASE("a seed grows to where data and curvature balance, and comes to rest") {
-  struct Answer {
-    double a, radius, margin;
-    int64_t most;
-  };
-  const auto answer = GENERATE(Answer{0.1, 19.989, 0.05, 400}, Answer{0.3, 19.957, 0.05, 400},
-                               Answer{0.5, 19.900, 0.10, 600});
-  const double noise = GENERATE(0.0, 20.0);
-  Run run = ball_run(answer.a, answer.a < 0.4 ? 0.25 : 0.22, noise);
-  run.evolve(2000);
-  CAPTURE(answer.a, noise, run.iterations());
-  CHECK(run.stop() == Stop::kAtRest);
-  CHECK(run.iterations() < answer.most);
-  CHECK(ball_radius(run.phi()) == Approx(answer.radius).margin(answer.margin));
-}
-
-TEST_CASE("the rest radius does not depend on the time step") {
-  std::vector<double> radii;
-  for (const double dt : {0.1, 0.2}) {
-    Run run = ball_run(0.1, dt, 0);
-    run.evolve(2000);
-    radii.push_back(ball_radius(run.phi()));
-  }
-  CHECK(radii[0] == Approx(radii[1]).margin(0.02));
-}
-
-TEST_CASE("the active set grows with the front") {
-  Run run = ball_run(0.1, 0.25, 0);
-  run.evolve(2000);
-  const std::vector<StepCount>& history = run.job.history[0];
-  const auto peak =
-      std::max_element(history.begin(), history.end(),
-                       [](const auto& a, const auto& b) { return a.active < b.active; });
-  CHECK(peak->active > 2 * history.front().active);
-  CHECK(voxels_inside(run.phi()) == run.job.inside[0]);
-}
-
 /// Whether a front gets through a hole of a radius in a wall, from one slab to the other.
 bool passes(double radius) {
   const Grid grid = levelset_grid({40, 32, 32});

@@ -83,12 +83,4 @@ TEST_CASE("where the seed lies in a structure makes next to no difference, in no
   CHECK(*least > (snr == 0 ? 0.90 : 0.83));
 }
 
-TEST_CASE("trackers give the same voxels of a noisy head") {
-  const phantom::HeadCase head = noisy_head(11);
-  const Vec3d seed = drawn_seeds(head.labels, 1).front();
-  const SegmentResult brick = grown(head, seed, Tracker::kBrick);
-  CHECK(dice(brick, head.labels) > 0.83);
-  CHECK(same_phi(brick, grown(head, seed, Tracker::kBuffers)));
-}
-
 }  // namespace

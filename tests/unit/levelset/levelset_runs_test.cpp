@@ -29,35 +29,6 @@ TEST_CASE("threads and trackers make no difference, with all terms on") {
   CHECK(one.progress.iterations == other.progress.iterations);
 }
 
-TEST_CASE("calls of any length give the same bytes") {
-  SegmentRequest request = ball_request(20);
-  const SegmentResult whole = segment(request, {});
-  REQUIRE(whole.progress.iterations > 60);
-  SegmentRun run = start_segmentation(request, {});
-  for (const int64_t steps : {1, 12, 7, 21}) evolve(run.job, steps, {});
-  REQUIRE(run.job.progress.iterations == 41);
-  while (run.job.progress.stop == Stop::kNone) evolve(run.job, 29, {});
-  const SegmentResult in_pieces = finish_segmentation(std::move(run), {});
-  CHECK(same_phi(whole, in_pieces));
-  CHECK(whole.progress.iterations == in_pieces.progress.iterations);
-  CHECK(whole.history[0].size() == in_pieces.history[0].size());
-}
-
-TEST_CASE("a run is interrupted and goes on to the same bytes") {
-  const SegmentRequest request = ball_request(20);
-  const SegmentResult whole = segment(request, {});
-  std::atomic<int> stop{143};
-  Context context;
-  context.stop = &stop;
-  SegmentRun run = start_segmentation(request, context);
-  evolve(run.job, 1000, context);
-  CHECK(run.job.progress.stop == Stop::kNone);
-  stop = 0;
-  while (run.job.progress.stop == Stop::kNone) evolve(run.job, 1000, context);
-  const SegmentResult continued = finish_segmentation(std::move(run), context);
-  CHECK(same_phi(whole, continued));
-}
-
 TEST_CASE("a segmentation tells its progress, warns by the name of the image, and stops") {
   SegmentRequest request = ball_request(20);
   request.name = "ball.mha";
@@ -79,29 +50,6 @@ TEST_CASE("a segmentation tells its progress, warns by the name of the image, an
     if (text.starts_with("iteration")) stop = 143;
   };
   CHECK_THROWS_AS(segment(request, context), Stopped);
-}
-
-TEST_CASE("a series is segmented frame by frame from the surface of the last one") {
-  const Grid grid = levelset_grid({40, 40, 40});
-  const auto frame = [&](int t) {
-    return volume_of<float>(grid, [&](const Vec3d& at) {
-      return norm(at - Vec3d{14.0 + 2 * t, 20, 20}) < 9 + 0.5 * t ? 100 : 10;
-    });
-  };
-  SegmentRequest request;
-  request.image = frame(0);
-  request.spheres = {{.centre = {14, 20, 20}, .radius = 4, .label = 3}};
-  SegmentResult result = segment(request, {});
-  const Window window = *result.resolved.labels[0].window;
-  for (int t = 1; t < 4; ++t) {
-    request = next_frame(std::move(request), result, frame(t));
-    result = segment(request, {});
-    CAPTURE(t);
-    REQUIRE(result.by_label[0].label == 3);
-    CHECK(result.resolved.labels[0].window->lower == window.lower);
-    CHECK(result.progress.stop == Stop::kAtRest);
-    CHECK(ball_radius(result.by_label[0].phi_mm) == Approx(9 + 0.5 * t).margin(0.3));
-  }
 }
 
 }  // namespace

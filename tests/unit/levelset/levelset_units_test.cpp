@@ -93,15 +93,4 @@ TEST_CASE("a structure touches the border on either side") {
   CHECK(result.by_label[0].touches_border);
 }
 
-TEST_CASE("the largest value of a speed image becomes 1") {
-  SegmentRequest request = ball_request(0);
-  request.speed = volume_of<float>(request.image.grid(), [](const Vec3d& at) {
-    return 40 - 2 * norm(at - Vec3d{27.5, 27.5, 27.5});
-  });
-  const SegmentRun run = start_segmentation(request, {});
-  const Buffer<int16_t>& speed = run.job.fields[0].speed;
-  CHECK(*std::max_element(speed.data(), speed.data() + speed.size()) < kSpeedOne);
-  CHECK(*std::min_element(speed.data(), speed.data() + speed.size()) == -kSpeedOne);
-}
-
 }  // namespace
