@@ -159,30 +159,6 @@ TEST_CASE("a whole-pixel translation without noise is found") {
   }
 }
 
-TEST_CASE("conjugate directions count their evaluations on a smooth image") {
-  const auto waves = [](double dx, double dy) {
-    Image image;
-    for (int32_t y = 0; y < 128; ++y) {
-      for (int32_t x = 0; x < 128; ++x) {
-        image.push_back(static_cast<uint16_t>(
-            std::lround(16000 + 300 * std::sin((x + dx) / 23) + 300 * std::sin((y + dy) / 19))));
-      }
-    }
-    return image;
-  };
-  struct Known {
-    int x, y;
-    uint32_t evaluations;
-  };
-  for (const Known& k : {Known{0, 0, 5}, Known{3, -4, 12}, Known{10, 10, 23}}) {
-    Matching m = one_block(waves(0, 0), waves(k.x, k.y));
-    m.config = literal();
-    const BlockMatch match = m.run().front();
-    CHECK(match.vector == Vec3i{k.x * 65536, k.y * 65536, 0});
-    CHECK(match.evaluations == k.evaluations + 4);  // and the neighbours a tenth away
-  }
-}
-
 TEST_CASE("a fraction of a pixel is found") {
   for (const bool is_literal : {false, true}) {
     Matching m = one_block(textured(kSize, 0, 0, 15, 1), textured(kSize, 3.27, -2.64, 15, 2));
@@ -244,17 +220,6 @@ TEST_CASE("a region of half a block halves what is counted, not the similarity")
   CHECK(b.best.count == 2048);
   const double u = static_cast<double>(similarity_q32(a.best));
   CHECK(static_cast<double>(similarity_q32(b.best)) == Approx(u).epsilon(0.06));
-}
-
-TEST_CASE("a block that lies outside of the region is not searched") {
-  Matching m = one_block(textured(kSize, 0, 0), textured(kSize, 2, 0));
-  for (size_t i = 0; i < m.frames.size(); ++i) {
-    if (i / 128 >= 46) m.frames[i] = kNoSample;  // 14 of 64 rows are left
-  }
-  const BlockMatch match = m.run().front();
-  CHECK(match.flags == kBlockOutside);
-  CHECK(match.evaluations == 0);
-  CHECK(match.vector == Vec3i{});
 }
 
 TEST_CASE("a saturated area does not hold the block in place") {
@@ -427,12 +392,6 @@ TEST_CASE("images narrower than a block, and windows wider than an image") {
       }
     }
   }
-}
-
-TEST_CASE("blocks of too many pixels are refused") {
-  Matching m = one_block(textured(kSize, 0, 0), textured(kSize, 0, 0));
-  m.grid.block = {256, 256, 1};
-  CHECK_THROWS_AS(m.run(), UsageError);
 }
 
 TEST_CASE("the width of bins follows the noise") {

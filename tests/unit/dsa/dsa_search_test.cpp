@@ -272,36 +272,6 @@ TEST_CASE("a parabola's top") {
   CHECK(parabola_top(5, 0, 5) == 0);
 }
 
-TEST_CASE("each search of fractions finds the hill") {
-  const auto check = [](const Found& found, double margin) {
-    CHECK(found.vector.x / 65536.0 == Approx(3.27).margin(margin));
-    CHECK(found.vector.y / 65536.0 == Approx(-2.64).margin(margin));
-    CHECK(found.units == units_of(found.vector));
-  };
-  Hill hill;
-  hill.x = 3.27;
-  hill.y = -2.64;
-  check(hill.directions(4), 0.051);
-  check(search_block(hill, SearchPlan{}, Ranking{}), 0.002);
-}
-
-TEST_CASE("exact weights keep the strength of noise and reproduce a ramp") {
-  for (int i = -50; i <= 50; ++i) {
-    const double f = i / 100.0;
-    const auto [w] = gain_weights(f);
-    CHECK(w[0] * w[0] + w[1] * w[1] + w[2] * w[2] == Approx(0.5).margin(1e-12));
-    CHECK(w[0] + w[1] + w[2] == Approx(1).margin(1e-12));
-  }
-  const auto [w] = gain_weights(0.37);
-  const auto ramp = [](int x) { return 1000 + 12.5 * x; };
-  CHECK(w[0] * ramp(6) + w[1] * ramp(7) + w[2] * ramp(8) ==
-        Approx(1000 + 12.5 * 7.37).epsilon(1e-12));
-  const auto [third] = gain_weights(0.3);
-  CHECK(third[0] == Approx(0.040933).margin(1e-6));
-  CHECK(third[1] == Approx(0.618133).margin(1e-6));
-  CHECK(third[2] == Approx(0.340933).margin(1e-6));
-}
-
 TEST_CASE("weights keep the strength of noise, the sum and the place") {
   const TapTable gain = gain_taps();
   for (int f = -kUnit / 2; f <= kUnit / 2; ++f) {

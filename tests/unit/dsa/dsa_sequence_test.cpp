@@ -289,72 +289,6 @@ TEST_CASE("motion breaks between blocks that keep still and others that move") {
   CHECK(farthest() < 0.5);
 }
 
-TEST_CASE("a frame of which nothing is reliable is not moved at all") {
-  phantom::AngiogramConfig noise;
-  noise.size = {192, 160};
-  noise.course = phantom::Course::kConstant;
-  noise.amplitude_px = 0;
-  noise.contrast = 0;
-  noise.vessels = 0;
-  const Sequence sequence = sequence_of(noise, 2);
-  const SubtractedFrames out = sequence.subtracted({});
-  for (const BlockMatch& match : out.matches) CHECK((match.flags & kBlockUnreliable) != 0);
-  for (const Vec3i& vector : out.vectors) CHECK(vector == Vec3i{});
-}
-
-TEST_CASE("results do not depend on batches or threads") {
-  Sequence sequence = moving_sequence(3);
-  for (const char* passes : {"", "64/64,32/32"}) {
-    DsaConfig config;
-    config.passes = passes;
-    const SequenceWants wants{false, true, true};
-    const SubtractedFrames all = sequence.subtracted(config, wants, 2);
-    const Context context;
-    const SequenceMask mask = sequence.prepared(config, context);
-    const std::span<const uint16_t> frames(sequence.contrast);
-    const size_t pixels = frames.size() / 3;
-    const SubtractedFrames last =
-        subtract_frames(mask, frames.subspan(2 * pixels), config, wants, context);
-    CHECK(std::equal(last.difference.begin(), last.difference.end(),
-                     all.difference.begin() + static_cast<std::ptrdiff_t>(2 * pixels)));
-    CHECK(same_matches(
-        last.matches,
-        {all.matches.end() - static_cast<std::ptrdiff_t>(last.matches.size()), all.matches.end()}));
-    CHECK(same_results(all, sequence.subtracted(config, wants, 1)));
-  }
-}
-
-TEST_CASE("a batch is downloaded into the memory of another one") {
-  const Sequence sequence = moving_sequence(2);
-  const Context context;
-  const SequenceMask mask = sequence.prepared({}, context);
-  const Buffer<uint16_t> stored(context.device, std::span<const uint16_t>(sequence.contrast));
-  const SubtractedFrames all = sequence.subtracted({}, {true, true, true});
-  SubtractedFrames again = all;
-  SubtractedBatch batch = subtract_on_device(mask, stored, {}, {}, context);
-  download(batch, again, context.device);
-  CHECK(again.difference == all.difference);
-  CHECK(again.field_px.empty());
-  CHECK(again.uncorrected.empty());
-  CHECK(batch.difference.empty());
-}
-
-TEST_CASE("the search starts at the shift of the frame, and so reaches motion beyond the range") {
-  phantom::AngiogramConfig generated;
-  generated.size = {192, 192};
-  generated.course = phantom::Course::kConstant;
-  generated.translation_px = {14, -9};
-  generated.amplitude_px = 0;
-  const Sequence sequence = sequence_of(generated, 1);
-  DsaConfig config;
-  config.range = 6;
-  CHECK(mean_error(sequence, sequence.subtracted(config, {true})) < 0.2);
-  config.literal = true;
-  const SubtractedFrames zero = sequence.subtracted(config);
-  CHECK(std::any_of(zero.matches.begin(), zero.matches.end(),
-                    [](const BlockMatch& m) { return (m.flags & kBlockAtEdge) != 0; }));
-}
-
 TEST_CASE("bins that are too narrow for a frame are widened, but not literally") {
   Sequence sequence = moving_sequence(1);
   // Flat parts make the median of deviations 0, strong texture elsewhere goes beyond the bins.
@@ -371,34 +305,6 @@ TEST_CASE("bins that are too narrow for a frame are widened, but not literally")
   CHECK(out.figures[0].bin_shift > 2);
   config.literal = true;
   CHECK_FALSE(sequence.subtracted(config).figures[0].has_wide_bins);
-}
-
-TEST_CASE("blocks outside of the region of interest are not searched") {
-  const Sequence sequence = moving_sequence(1);
-  std::vector<uint8_t> region(sequence.mask.size(), 0);
-  for (size_t i = 0; i < region.size(); ++i) region[i] = i % 192 < 90 ? 1 : 0;
-  const Context context;
-  DsaConfig config;
-  config.passes = "64/64";
-  const SubtractedFrames out = subtract_frames(sequence.prepared(config, context, region),
-                                               sequence.contrast, config, {}, context);
-  const BlockGrid grid = last_grid(config, sequence.size);
-  for (int32_t b = 0; b < grid.blocks(); ++b) {
-    const bool is_outside = (out.matches[static_cast<size_t>(b)].flags & kBlockOutside) != 0;
-    CHECK(is_outside == (grid.at(b).x == 2));
-  }
-  CHECK(out.figures[0].subtracted.pixels[3] == 102 * 160);
-  CHECK_THROWS_AS(sequence.prepared(config, context, std::span(region).first(10)), UsageError);
-}
-
-TEST_CASE("frames that do not fit the mask are refused") {
-  const Sequence sequence = moving_sequence(1);
-  const Context context;
-  const SequenceMask mask = sequence.prepared({}, context);
-  CHECK_THROWS_AS(subtract_frames(mask, std::span(sequence.contrast).first(100), {}, {}, context),
-                  UsageError);
-  CHECK_THROWS_AS(make_mask({sequence.size, {}, sequence.table, {}, {}}, {}, context), UsageError);
-  CHECK(bytes_per_frame({}, {1024, 1024, 1}, {}).on_device < 48 * 1024 * 1024);
 }
 
 TEST_CASE("flexible pixel shift moves nodes from the result of blocks") {

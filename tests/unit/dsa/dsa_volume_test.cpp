@@ -131,17 +131,6 @@ TEST_CASE("motion of a volume between voxels, with noise; the same for any numbe
   CHECK(norm(refined.field_px[centre] - Vec3f{1.4F, -0.7F, 2.3F}) < 0.2F);
 }
 
-TEST_CASE("what cannot be done with a volume is refused") {
-  const Vec3i size{48, 48, 48};
-  const auto mask = volume_of(size, {});
-  DsaConfig config = volume_config();
-  config.method = Method::kShift;
-  CHECK_THROWS_AS(subtracted(size, mask, mask, config), UsageError);
-  config.method = Method::kBlock;
-  config.passes = "48/48";  // 110 592 voxels
-  CHECK_THROWS_AS(subtracted(size, mask, mask, config), UsageError);
-}
-
 TEST_CASE("scores of volumes") {
   const Vec3i size{48, 40, 36};
   const auto mask = volume_of(size, {}, 60, 1), fill = volume_of(size, {1, -1, 2}, 60, 2);

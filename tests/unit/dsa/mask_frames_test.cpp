@@ -8,7 +8,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "larch/dsa/scores.h"
 #include "tests/unit/dsa/dsa_fixtures.h"
 
 using namespace larch;
@@ -72,29 +71,6 @@ double rms_of(const Image& mask) {
   return std::sqrt(sum / count);
 }
 
-/// Two layers, one of which breathes over the other that stays.
-Image layers(double breath, uint64_t stream) {
-  return frame_of(
-      [&](double x, double y) {
-        return 4000 + (fixtures::texture(x, y, 1) + fixtures::texture(x, y + breath, 2)) / 4;
-      },
-      stream);
-}
-
-constexpr double kPi = 3.14159265358979323846;
-double breath_of(double turns) {
-  return 6 * std::sin(2 * kPi * turns);
-}
-
-/// The rms of a frame outside of vessels, in grey values: plain, and corrected.
-ImageScores corrected(const std::vector<Image>& masks, const Image& frame) {
-  const Context context = fixtures::context_of(2);
-  const SequenceMask mask = make_mask(input_of(masks), {}, context);
-  const ScoreBasis basis = make_score_basis(on_host(mask), context);
-  const auto out = subtract_frames(mask, frame, {}, {false, true, true}, context);
-  return score_frames(basis, frame, out, {}, context)[0].corrected;
-}
-
 }  // namespace
 
 TEST_CASE("frames of a mask that move are moved to the last one before their mean is taken") {
@@ -140,35 +116,4 @@ TEST_CASE("saturated pixels of a mask's frame do not count where they are moved 
   CHECK(samples[at(92, 65)] == kNoSample);
   CHECK(samples[at(81, 65)] != kNoSample);
   CHECK(samples[at(2, 100)] != kNoSample);  // read from beyond the edge: that of the last frame
-}
-
-TEST_CASE("of mask frames over a breath those of the frame's own phase are chosen") {
-  std::vector<Image> frames;
-  Image stored;
-  for (uint64_t i = 0; i < 8; ++i) {
-    frames.push_back(layers(breath_of(static_cast<double>(i) / 8), i + 1));
-    stored.insert(stored.end(), frames.back().begin(), frames.back().end());
-  }
-  const MaskCandidates candidates(input_of({}), stored, fixtures::context_of(2));
-  std::vector<double> plain, best;
-  for (uint64_t i = 0; i < 5; ++i) {
-    const double turns = 0.02 + static_cast<double>(i) * 0.23;
-    const Image frame = layers(breath_of(turns), 20 + i);
-    const auto chosen = candidates.best_of(frame, fixtures::context_of(2));
-    INFO(turns << ": " << chosen.back());
-    CHECK(chosen == candidates.best_of(frame, fixtures::context_of(1)));
-    CHECK(std::abs(breath_of(static_cast<double>(chosen.back()) / 8) - breath_of(turns)) <
-          2.13);  // half of the largest gap
-    CHECK(chosen.size() <= 4);
-    std::vector<Image> masks;
-    masks.reserve(chosen.size());
-    for (const size_t mask : chosen) masks.push_back(frames[mask]);
-    plain.push_back(corrected(frames, frame).rms);
-    best.push_back(corrected(masks, frame).rms);
-  }
-  std::sort(plain.begin(), plain.end());
-  std::sort(best.begin(), best.end());
-  INFO(plain[2] << " and " << best[2]);
-  CHECK(plain[2] > 18);
-  CHECK(best[2] < 8.5);  // noise of two frames is 7.1
 }

@@ -75,17 +75,6 @@ TEST_CASE("a polygon keeps the pixels whose centres are inside, also a concave o
   CHECK(at(arrow, size, 1, 5) == 1);
 }
 
-TEST_CASE("polygons that are none are refused") {
-  const Vec3i size{10, 10, 1};
-  auto region = whole_region(size);
-  const Corner line[] = {{0, 0}, {5, 5}};
-  CHECK_THROWS_AS(keep_polygon(region, size, line), UsageError);
-  const Corner far[] = {{20, 20}, {30, 20}, {30, 30}};
-  CHECK_THROWS_AS(keep_polygon(region, size, far), UsageError);
-  const Corner endless[] = {{0, 0}, {std::numeric_limits<double>::infinity(), 0}, {0, 9}};
-  CHECK_THROWS_AS(keep_polygon(region, size, endless), UsageError);
-}
-
 TEST_CASE("the collimator is found at the edges, and nothing where there is none") {
   const Vec3i size{120, 90, 1};
   const auto found = [&](const std::vector<uint32_t>& sum, int32_t frames = 1) {
