@@ -50,7 +50,6 @@ struct Level {
   int32_t* histograms;         ///< [node][block], as in add_rows, if samples are split over blocks
   BoostRound* result;          ///< [node][most_rounds]
   WeakKind kind;
-  EmptyBins empty_bins;
   int bins;
 };
 
@@ -163,8 +162,7 @@ __device__ void choose_column(const Level& level, int node, int64_t block, int r
   if (level.kind == WeakKind::kHist64) {
     const int32_t* histogram = d + winner * kBins * 32 + best.slot / kLaneColumns;
     if (warp < 2) {
-      const bool bit =
-          histogram_bit(histogram, 32, static_cast<int>(threadIdx.x), level.empty_bins);
+      const bool bit = histogram_bit(histogram, 32, static_cast<int>(threadIdx.x));
       const uint32_t word = __ballot_sync(0xffffffffu, bit);
       if (lane == 0) sign_bits[warp] = word;
     }
@@ -368,8 +366,7 @@ std::vector<BoostRound> run_rounds(Level level, std::span<const NodeRows> nodes,
 
 /// May these two be boosted together? Then only their samples, weights and rounds differ.
 bool alike(const BoostProblem& a, const BoostProblem& b) {
-  return a.columns == b.columns && a.kind == b.kind && a.empty_bins == b.empty_bins &&
-         a.bins == b.bins;
+  return a.columns == b.columns && a.kind == b.kind && a.bins == b.bins;
 }
 
 /// What the problems of one launch have by row, one after the other.
@@ -420,7 +417,6 @@ void boost_together(const BoostJob& job, std::span<const BoostProblem> problems,
   level.weight = weight.data();
   level.signed_weight = signed_weight.data();
   level.kind = first.kind;
-  level.empty_bins = first.empty_bins;
   level.bins = first.bins;
   const std::vector<BoostRound> all = run_rounds(level, rows.nodes, device);
   for (size_t n = 0; n < rows.nodes.size(); ++n) {

@@ -17,8 +17,8 @@
 #include "larch/pose/hypotheses.h"
 #include "larch/voxels/pool.h"
 #include "tests/parity/cuda_context.h"
-#include "tests/unit/learning/pose_tree.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
+#include "tests/unit/pbt/pbt_same_trees.h"
 #include "tests/unit/tree/forest_fixtures.h"
 
 namespace larch::hdn {

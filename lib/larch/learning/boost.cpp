@@ -153,7 +153,7 @@ BoostRound describe_winner(const Node& node, size_t at, const std::vector<int32_
   round.bins = node.maps[at];
   if (node.problem.kind == WeakKind::kHist64) {
     round.agreement = histogram_agreement(d.data(), 1);
-    round.mask = histogram_mask(d.data(), 1, node.problem.empty_bins);
+    round.mask = histogram_mask(d.data(), 1);
   } else {
     round.agreement = threshold_agreement(d.data(), 1, &round.mask);
   }

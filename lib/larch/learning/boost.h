@@ -22,7 +22,6 @@ struct BoostProblem {
   std::span<const double> weight;            ///< one per sample, sum 1
   int rounds = 0;
   WeakKind kind = WeakKind::kHist64;
-  EmptyBins empty_bins = EmptyBins::kNearest;
   int bins = kBins;  ///< 2 to 64
 };
 

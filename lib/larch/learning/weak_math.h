@@ -125,12 +125,6 @@ LARCH_HD bool fast_vote(const FastVote& vote, int32_t value) {
   return (vote.mask >> (bin < kBins - 1 ? bin : kBins - 1)) & 1;
 }
 
-/// How bins without a sample, or with a tie, vote.
-enum class EmptyBins : uint8_t {
-  kNearest = 0,   ///< like the nearest decided bin, the lower one on equal distance
-  kNegative = 1,  ///< -1
-};
-
 /// 2 * (weighted error) of the histogram classifier is total - agreement(d): the sum of |D_b|.
 LARCH_HD uint64_t histogram_agreement(const int32_t* d, int stride) {
   uint64_t sum = 0;
@@ -141,20 +135,21 @@ LARCH_HD uint64_t histogram_agreement(const int32_t* d, int stride) {
   return sum;
 }
 
-/// Bit b of the mask of the histogram classifier: set where D_b > 0.
-LARCH_HD bool histogram_bit(const int32_t* d, int stride, int b, EmptyBins rule) {
+/// Bit b of the mask of the histogram classifier: set where D_b > 0. A bin without a sample, or
+/// with a tie, votes like the nearest decided one, the lower one on equal distance.
+LARCH_HD bool histogram_bit(const int32_t* d, int stride, int b) {
   int32_t value = d[b * stride];
-  for (int far = 1; value == 0 && rule == EmptyBins::kNearest && far < kBins; ++far) {
+  for (int far = 1; value == 0 && far < kBins; ++far) {
     if (b >= far) value = d[(b - far) * stride];
     if (value == 0 && b + far < kBins) value = d[(b + far) * stride];
   }
   return value > 0;
 }
 
-LARCH_HD uint64_t histogram_mask(const int32_t* d, int stride, EmptyBins rule) {
+LARCH_HD uint64_t histogram_mask(const int32_t* d, int stride) {
   uint64_t mask = 0;
   for (int b = 0; b < kBins; ++b) {
-    if (histogram_bit(d, stride, b, rule)) mask |= uint64_t{1} << b;
+    if (histogram_bit(d, stride, b)) mask |= uint64_t{1} << b;
   }
   return mask;
 }

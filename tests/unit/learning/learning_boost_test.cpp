@@ -33,13 +33,11 @@ BoostProblem problem_of(const Table& table, const RangedTable& ranged, int round
 }
 
 std::vector<BoostRound> boost_table(const Table& table, int rounds,
-                                    WeakKind kind = WeakKind::kHist64,
-                                    EmptyBins rule = EmptyBins::kNearest, int threads = 1) {
+                                    WeakKind kind = WeakKind::kHist64) {
   const RangedTable ranged(table);
   BoostProblem problem = problem_of(table, ranged, rounds);
   problem.kind = kind;
-  problem.empty_bins = rule;
-  return boost(ranged.source, problem, cpu_context(threads));
+  return boost(ranged.source, problem, cpu_context());
 }
 
 /// Bins 0,0,1,1,2,2,3,3 and classes + + + - - - + -.
@@ -116,33 +114,6 @@ ReferenceRound reference_round(const Table& table, const RangedTable& ranged,
 
 }  // namespace
 
-TEST_CASE("two rounds of AdaBoost with ties voting -1") {
-  const Table table = known_answer();
-  const RangedTable ranged(table);
-  const auto rounds = boost_table(table, 3, WeakKind::kHist64, EmptyBins::kNegative);
-  REQUIRE(rounds.size() == 3);
-  CHECK(rounds[0].error() == Approx(0.25).margin(1e-8));
-  CHECK(rounds[0].mask == 0b0001);
-  CHECK(alpha_of(rounds[0].error()) == Approx(0.549306144334).margin(1e-7));
-  CHECK(rounds[1].error() == Approx(1.0 / 6).margin(1e-8));
-  CHECK(rounds[1].mask == 0b1011);
-  CHECK(alpha_of(rounds[1].error()) == Approx(0.804718956217).margin(1e-7));
-  CHECK(rounds[2].error() == Approx(0.3).margin(1e-8));
-  CHECK(alpha_of(rounds[2].error()) == Approx(0.423648930194).margin(1e-7));
-
-  StrongClassifier strong = strong_classifier(std::span(rounds).first(2), 0.45, table.index.size());
-  REQUIRE(strong.weaks.size() == 2);
-  CHECK(strong.errors[1] == Approx(1.0 / 6).margin(1e-8));
-  const std::vector<int32_t> scores =
-      strong_scores(ranged.source, strong.weaks, table.index, cpu_context());
-  const std::vector<uint32_t> logistic = tree::make_logistic_table();
-  const double expected[] = {15.0 / 16, 5.0 / 8, 1.0 / 16, 5.0 / 8};
-  for (size_t i = 0; i < 8; ++i) {
-    const double q = tree::logistic_q30(logistic.data(), scores[i]) * 0x1.0p-30;
-    CHECK(q == Approx(expected[i / 2]).margin(2e-6));
-  }
-}
-
 TEST_CASE("ties and empty bins take the sign of the nearest bin, the lower one first") {
   const Table table = known_answer();
   const RangedTable ranged(table);
@@ -160,9 +131,7 @@ TEST_CASE("ties and empty bins take the sign of the nearest bin, the lower one f
     if (b <= 12 || b >= 18) expected |= uint64_t{1} << b;  // 12 and 17 are ties of distance
   }
   expected &= ~(uint64_t{1} << 17);
-  CHECK(histogram_mask(d.data(), 1, EmptyBins::kNearest) == expected);
-  CHECK(histogram_mask(d.data(), 1, EmptyBins::kNegative) ==
-        (uint64_t{1} << 10 | uint64_t{1} << 20));
+  CHECK(histogram_mask(d.data(), 1) == expected);
   CHECK(histogram_agreement(d.data(), 1) == 13);
 }
 
@@ -269,22 +238,6 @@ TEST_CASE("The threshold classifier against brute force over cuts and polarities
     CHECK(by_mask == best);
     const uint64_t steps = mask ^ (mask >> 1);  // bits where neighbours differ, without the last
     CHECK(__builtin_popcountll(steps & ~(uint64_t{1} << 63)) <= 1);
-  }
-}
-
-TEST_CASE("Boosting gives the same rounds for any number of threads") {
-  const Table table = random_table(301, 333, 23);
-  const RangedTable ranged(table);
-  const auto one = boost_table(table, 5);
-  for (const int threads : {2, 8}) {
-    const auto many = boost_table(table, 5, WeakKind::kHist64, EmptyBins::kNearest, threads);
-    REQUIRE(many.size() == one.size());
-    for (size_t t = 0; t < one.size(); ++t) {
-      CHECK(many[t].feature == one[t].feature);
-      CHECK(many[t].mask == one[t].mask);
-      CHECK(many[t].agreement == one[t].agreement);
-      CHECK(many[t].total == one[t].total);
-    }
   }
 }
 
@@ -405,55 +358,32 @@ TEST_CASE("Fewer bins: their number is an argument, and evaluation need not know
   for (const int bins : {2, 5, 16, 64}) {
     BoostProblem problem = problem_of(table, ranged, 4);
     problem.bins = bins;
-    std::vector<double> errors;
-    for (const EmptyBins rule : {EmptyBins::kNearest, EmptyBins::kNegative}) {
-      problem.empty_bins = rule;
-      const BoostRound round = boost(ranged.source, problem, cpu_context())[0];
-      // By the definition: bins of the codes that occur, each with the sign of its weight.
-      std::vector<uint32_t> codes;
-      for (size_t i = 0; i < table.index.size(); ++i) {
-        const int32_t value = table.values[i * table.columns + round.feature];
-        codes.push_back(code_of(ranged.maps[round.feature], value));
-      }
-      const auto [low, high] = std::minmax_element(codes.begin(), codes.end());
-      const BinMap map = make_bin_map(*low, *high, bins);
-      CHECK(round.bins.shift == map.shift);
-      CHECK(bin_of(map, *high) < static_cast<uint32_t>(bins));
-      double error = 0;
-      for (size_t i = 0; i < codes.size(); ++i) {
-        const bool vote = round.mask >> bin_of(map, codes[i]) & 1;
-        error += vote == (table.positive[i] != 0) ? 0 : table.weight[i];
-      }
-      CHECK(error == Approx(round.error()).margin(1e-6));
-      for (int b = bins; b < kBins; ++b) {
-        CHECK((round.mask >> b & 1) == (round.mask >> (bins - 1) & 1));
-      }
-      errors.push_back(error);
+    const BoostRound round = boost(ranged.source, problem, cpu_context())[0];
+    // By the definition: bins of the codes that occur, each with the sign of its weight.
+    std::vector<uint32_t> codes;
+    for (size_t i = 0; i < table.index.size(); ++i) {
+      const int32_t value = table.values[i * table.columns + round.feature];
+      codes.push_back(code_of(ranged.maps[round.feature], value));
     }
-    CHECK(errors[0] == Approx(errors[1]).margin(1e-6));
+    const auto [low, high] = std::minmax_element(codes.begin(), codes.end());
+    const BinMap map = make_bin_map(*low, *high, bins);
+    CHECK(round.bins.shift == map.shift);
+    CHECK(bin_of(map, *high) < static_cast<uint32_t>(bins));
+    double error = 0;
+    for (size_t i = 0; i < codes.size(); ++i) {
+      const bool vote = round.mask >> bin_of(map, codes[i]) & 1;
+      error += vote == (table.positive[i] != 0) ? 0 : table.weight[i];
+    }
+    CHECK(error == Approx(round.error()).margin(1e-6));
+    for (int b = bins; b < kBins; ++b) {
+      CHECK((round.mask >> b & 1) == (round.mask >> (bins - 1) & 1));
+    }
   }
   BoostProblem problem = problem_of(table, ranged, 1);
   for (const int bins : {1, 65}) {
     problem.bins = bins;
     CHECK_THROWS_AS(boost(ranged.source, problem, cpu_context()), UsageError);
   }
-}
-
-TEST_CASE("A problem without samples, or without a class and a weight for each, is refused") {
-  const Table table = random_table(40, 5, 11);
-  const RangedTable ranged(table);
-  const auto refused = [&](auto&& edit) {
-    BoostProblem problem = problem_of(table, ranged, 1);
-    edit(problem);
-    CHECK_THROWS_AS(boost(ranged.source, problem, cpu_context()), UsageError);
-  };
-  refused([](BoostProblem& p) {
-    p.samples = {};
-    p.positive = {};
-    p.weight = {};
-  });
-  refused([](BoostProblem& p) { p.positive = p.positive.first(39); });
-  refused([](BoostProblem& p) { p.weight = p.weight.first(39); });
 }
 
 TEST_CASE("Votes and scores through the matrix are those of the definition") {
@@ -479,11 +409,4 @@ TEST_CASE("Votes and scores through the matrix are those of the definition") {
       REQUIRE(scores[i] == h);
     }
   }
-}
-
-TEST_CASE("Code maps are taken from at most 4096 samples") {
-  const Table table(kMaximumRanged + 1, 1);
-  CHECK_THROWS_AS(table.source().range(table.index, cpu_context()), UsageError);
-  CHECK_THROWS_AS(table.source().range({}, cpu_context()), UsageError);
-  CHECK(table.source().name(0) == "column 0");
 }

@@ -8,8 +8,8 @@
 
 namespace larch::fixtures {
 
-/// Checks that two models have the same trees, number by number.
-inline void check_same_trees(const pbt::Model& a, const pbt::Model& b) {
+/// Checks that two ensembles have the same trees, number by number.
+inline void check_same_ensembles(const tree::Ensemble& a, const tree::Ensemble& b) {
   REQUIRE(a.roots == b.roots);
   REQUIRE(a.nodes.size() == b.nodes.size());
   REQUIRE(a.weaks.size() == b.weaks.size());
@@ -25,10 +25,18 @@ inline void check_same_trees(const pbt::Model& a, const pbt::Model& b) {
   }
   for (size_t w = 0; w < a.weaks.size(); ++w) {
     CHECK(a.weaks[w].feature == b.weaks[w].feature);
+    CHECK(learning::same_map(a.weaks[w].codes, b.weaks[w].codes));
+    CHECK(a.weaks[w].bins.first_code == b.weaks[w].bins.first_code);
+    CHECK(a.weaks[w].bins.shift == b.weaks[w].bins.shift);
     CHECK(a.weaks[w].mask == b.weaks[w].mask);
     CHECK(a.weaks[w].alpha_q20 == b.weaks[w].alpha_q20);
-    CHECK(a.weaks[w].codes.lo == b.weaks[w].codes.lo);
-    CHECK(a.weaks[w].bins.first_code == b.weaks[w].bins.first_code);
+  }
+}
+
+/// The same of models, whose features are of one pool.
+inline void check_same_trees(const pbt::Model& a, const pbt::Model& b) {
+  check_same_ensembles(a, b);
+  for (size_t w = 0; w < a.weaks.size(); ++w) {
     CHECK(a.features[a.weaks[w].feature].pool_index == b.features[b.weaks[w].feature].pool_index);
   }
 }

@@ -9,7 +9,6 @@
 
 #include "larch/core/random_math.h"
 #include "larch/tree/train/grow_forest.h"
-#include "tests/unit/learning/pose_tree.h"
 #include "tests/unit/learning/table_source.h"
 
 namespace larch::fixtures {
@@ -154,23 +153,6 @@ inline tree::Forest random_forest(uint64_t seed, int trees, int depth, size_t fe
   tree::Forest forest = grow_forest(noise, config, cpu_context());
   forest.self_tests = tree::make_self_tests(forest, seed);
   return forest;
-}
-
-/// A small forest on poses, on whatever device the source is; its features are the columns.
-inline tree::Forest grow_pose_forest(const std::shared_ptr<const learning::FeatureSource>& source,
-                                     const tree::Samples& samples, const Context& context) {
-  tree::ForestConfig config;
-  config.trees = 5;
-  config.depth = 5;
-  config.round_features = 1000;
-  config.bins = 16;
-  config.min_leaf = 5;
-  const std::vector<uint16_t> label(samples.positive.begin(), samples.positive.end());
-  return forest_of(grow_trees(source, label, 2, config, context), {1, 1});
-}
-inline tree::Forest grow_pose_forest(const learning::FeatureSource& source,
-                                     const tree::Samples& samples, const Context& context) {
-  return grow_pose_forest({&source, [](const learning::FeatureSource*) {}}, samples, context);
 }
 
 }  // namespace larch::fixtures

@@ -12,7 +12,6 @@
 #include "larch/core/error.h"
 #include "larch/tree/train/forest_split.h"
 #include "tests/unit/learning/half_moons.h"
-#include "tests/unit/learning/pose_tree.h"
 #include "tests/unit/tree/forest_fixtures.h"
 
 namespace {
@@ -180,19 +179,6 @@ TEST_CASE("Weights of classes move leaves and splits, and counts stay what they 
   const tree::Forest balanced = grow_forest(table, config, cpu_context());
   CHECK(balanced.counts == plain.counts);
   CHECK(p_of(balanced)[1] == Approx(100.0 / 100 / (100.0 / 100 + 400.0 / 900)).margin(1e-3));
-}
-
-TEST_CASE("A forest on gradients at posed grids tells poses near the structure from others") {
-  const fixtures::PoseScene training(1200, 1), test(800, 2);
-  const auto forest =
-      fixtures::grow_pose_forest(fixtures::pose_source(training), training.samples, cpu_context(2));
-  const auto p = fixtures::distributions(forest, fixtures::response_of(test), test.poses.size());
-  size_t wrong = 0;
-  for (size_t i = 0; i < test.poses.size(); ++i) {
-    CHECK(p[2 * i] + p[2 * i + 1] == Approx(1).margin(1e-6));
-    wrong += (p[2 * i + 1] > 0.5F) != (test.samples.positive[i] != 0);
-  }
-  CHECK(wrong < test.poses.size() / 20);
 }
 
 TEST_CASE("A forest that breaks an invariant is refused") {
