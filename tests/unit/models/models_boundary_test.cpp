@@ -10,7 +10,6 @@
 #include "larch/models/boundary_layout.h"
 #include "larch/models/model_file.h"
 #include "tests/unit/models/boundary_fixtures.h"
-#include "tests/unit/models/hdn_fixtures.h"
 
 namespace {
 
@@ -64,18 +63,6 @@ TEST_CASE("A boundary model comes back from its file with the same bytes") {
   CHECK(back.confidence.deviations == model.confidence.deviations);
   CHECK(back.confidence.calibration.probability.offset == -1.25);
   CHECK(export_json(back) == export_json(model));
-}
-
-TEST_CASE("A boundary model without modes and one of three levels come back") {
-  boundary::Model model = full_boundary();
-  model.shape.modes.clear();
-  model.shape.variances_mm2.clear();
-  model.stages.push_back(fixtures::random_boundary_stage(0, 7));
-  const std::string bytes = file_of(model);
-  const boundary::Model back = reading(bytes, read_boundary);
-  CHECK(file_of(back) == bytes);
-  CHECK(back.modes() == 0);
-  CHECK(back.levels() == 3);
 }
 
 TEST_CASE(
@@ -165,33 +152,4 @@ TEST_CASE("A checkpoint of a boundary goes on with the same settings alone") {
   refused([](auto& t) { t.report.clear(); });
   refused([](auto& t) { t.model.stages.clear(); });
   refused([](auto& t) { t.model.shape.variances_mm2[0] = -1; });
-}
-
-TEST_CASE("Programs name the one that reads a boundary model, and boundary-refine refuses others") {
-  const test::Folder folder;
-  const std::string surface = folder / "a.bnd", network = folder / "b.hdn", tree = folder / "c.pbt",
-                    partial = folder / "d";
-  write_model(surface, full_boundary());
-  write_model(network, fixtures::full_network());
-  write_model(tree, fixtures::full_model());
-  write_checkpoint(partial, full_boundary_training(), "same");
-  CHECK_THROWS_WITH(read_model<boundary::Model>(tree),
-                    Catch::Contains("of the kind 'pbt', not 'boundary'; pbt-detect reads it"));
-  CHECK_THROWS_WITH(read_model<boundary::Model>(network),
-                    Catch::Contains("of the kind 'hdn', not 'boundary'; hdn-detect reads it"));
-  CHECK_THROWS_WITH(read_model<pbt::Model>(surface),
-                    Catch::Contains("of the kind 'boundary', not 'pbt'; boundary-refine reads it"));
-  CHECK_THROWS_WITH(read_model<hdn::Model>(surface),
-                    Catch::Contains("of the kind 'boundary', not 'hdn'; boundary-refine reads it"));
-  CHECK_THROWS_WITH(read_model<boundary::Model>(partial), Catch::Contains("--resume"));
-  CHECK_THROWS_WITH(describe_model(read_any_model(partial)),
-                    Catch::Contains("'boundary-checkpoint'; pbt-train"));
-  CHECK(export_json(read_any_model(surface)) == export_json(full_boundary()));
-  const std::string text = describe_model(read_any_model(surface));
-  CHECK(text == describe_model(full_boundary()));
-  CHECK_THAT(text, Catch::Contains("shape and boundary of a structure, kind boundary 2") &&
-                       Catch::Contains("left kidney") && Catch::Contains("quality: cases 12") &&
-                       Catch::Contains("modes (2)"));
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) CHECK(line.size() < 100);
 }

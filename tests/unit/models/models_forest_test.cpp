@@ -37,19 +37,6 @@ TEST_CASE("A forest is the same after it was written and read") {
   }
 }
 
-TEST_CASE("Every damaged byte of a forest is noticed") {
-  const test::Folder folder;
-  const std::string path = folder / "m.forest";
-  const std::string bytes = models::encode_container(models::to_container(model()));
-  for (size_t at = 0; at < bytes.size(); at += 1 + bytes.size() / 100) {
-    std::string damaged = bytes;
-    damaged[at] = static_cast<char>(damaged[at] ^ 4);
-    write_file(path, damaged);
-    CHECK_THROWS_AS(models::read_model<forest::Model>(path), InputError);
-    CHECK_THROWS_AS(models::decode_container(bytes.substr(0, at)), InputError);
-  }
-}
-
 TEST_CASE("A model of a wrong kind is refused with what reads it") {
   const test::Folder folder;
   const std::string path = folder / "m.forest", tree = folder / "m.pbt";

@@ -163,26 +163,3 @@ TEST_CASE("A checkpoint goes on with the same settings alone") {
   refused([](auto& t) { t.found[0][1].candidates.resize(513, t.found[0][1].candidates[0]); });
   refused([](auto& t) { t.model.structures[0].detectors[0].stage.keep = 0; });
 }
-
-TEST_CASE("Models of any kind are described; files of another kind are refused with their use") {
-  const test::Folder folder;
-  const std::string network = folder / "a.hdn", tree = folder / "b.pbt", partial = folder / "c";
-  write_model(network, full_network());
-  write_model(tree, fixtures::full_model());
-  write_checkpoint(partial, full_training(), "same");
-  CHECK_THROWS_WITH(read_model<hdn::Model>(tree),
-                    Catch::Contains("of the kind 'pbt', not 'hdn'; pbt-detect"));
-  CHECK_THROWS_WITH(read_model<pbt::Model>(network),
-                    Catch::Contains("of the kind 'hdn', not 'pbt'; hdn-detect"));
-  CHECK_THROWS_WITH(read_model<hdn::Model>(partial), Catch::Contains("--resume"));
-  CHECK_THROWS_WITH(describe_model(read_any_model(partial)),
-                    Catch::Contains("'hdn-checkpoint'; pbt-train"));
-  CHECK(describe_model(read_any_model(tree)) == describe_model(fixtures::full_model()));
-  CHECK(export_json(read_any_model(network)) == export_json(full_network()));
-  const std::string text = describe_model(read_any_model(network));
-  CHECK_THAT(text, Catch::Contains("hierarchical detection network, kind hdn 3") &&
-                       Catch::Contains("name left eye") && Catch::Contains("detectors (") &&
-                       Catch::Contains("structures/1/root_position/0:"));
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) CHECK(line.size() < 100);
-}

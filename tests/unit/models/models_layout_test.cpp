@@ -100,46 +100,6 @@ TEST_CASE(
         "trees: 0 (2), 1 []\n");
 }
 
-TEST_CASE("A second kind is as protected as the first") {
-  const Container original = to_container(toy_forest());
-  const auto refused = [&](auto&& edit, const char* expected) {
-    Container damaged = original;
-    edit(damaged);
-    CHECK_THROWS_WITH(from_container<toy::Forest>(damaged), Catch::Contains(expected));
-  };
-  refused([](Container& c) { c.kind = "pbt"; }, "of the kind 'pbt', not 'toy-forest'");
-  refused([](Container& c) { c.kind_version = 3; }, "newer program");
-  refused([](Container& c) { c.sections.erase("name"); }, "'name' is missing");
-  refused([](Container& c) { c.sections.erase("trees/0"); }, "'trees/0' is missing");
-  refused([](Container& c) { c.sections["trees/3"] = {}; }, "'trees/3'");
-  refused([](Container& c) { c.sections["trees/01"] = {}; }, "'trees/01'");
-  refused([](Container& c) { c.sections["trees/1"].bytes.clear(); }, "ends too early");
-  refused([](Container& c) { c.sections["trees/0"].bytes[8] = 2; }, "unknown value of 'side'");
-  for (const auto& [name, section] : original.sections) {
-    for (size_t i = 0; i < section.bytes.size(); ++i) {
-      for (int bit = 0; bit < 8; ++bit) {
-        Container damaged = original;
-        char& byte = damaged.sections[name].bytes[i];
-        byte = static_cast<char>(byte ^ (1 << bit));
-        try {
-          file_of(from_container<toy::Forest>(damaged));
-        } catch (const InputError&) {
-        }
-      }
-      Container shorter = original;
-      shorter.sections[name].bytes.resize(i);
-      CHECK_THROWS_AS(from_container<toy::Forest>(shorter), InputError);
-    }
-  }
-  const std::string bytes = file_of(toy_forest());
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    std::string damaged = bytes;
-    damaged[i] = static_cast<char>(damaged[i] ^ 16);
-    CHECK_THROWS_AS(forest_of(damaged), InputError);
-    CHECK_THROWS_AS(forest_of(bytes.substr(0, i)), InputError);
-  }
-}
-
 TEST_CASE("Names in the description of a model command no terminal") {
   toy::Forest forest = toy_forest();
   forest.name = "liver\x1b[2J\n";

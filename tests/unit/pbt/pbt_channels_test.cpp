@@ -12,20 +12,6 @@
 namespace larch::pbt {
 namespace {
 
-TEST_CASE("taps beyond the padding, or of a channel that is not there, are refused") {
-  const Context context = fixtures::context_of();
-  fixtures::RandomTree spec;
-  spec.channels = {{image::ChannelKind::kIntensity, 0}, {image::ChannelKind::kGaussian, 0}};
-  const Model model = fixtures::random_model(4, spec);
-  const auto voxels = fixtures::noise_volume({9, 9, 9}, 4);
-  const auto near = image::integral_set(voxels.view(), model.channels, image::Padding::kClamp,
-                                        model.reach() - 1, context);
-  CHECK_THROWS_AS(compile(model, near, {}, context), UsageError);
-  const auto one = image::integral_set(voxels.view(), std::span(model.channels).first(1),
-                                       image::Padding::kClamp, model.reach(), context);
-  CHECK_THROWS_AS(compile(model, one, {}, context), UsageError);
-}
-
 TEST_CASE("a compiled model outlives what it was made of, and serves several threads at once") {
   const Context context = fixtures::context_of();
   const auto voxels = fixtures::noise_volume({21, 15, 12}, 10);

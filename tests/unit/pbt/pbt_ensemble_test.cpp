@@ -14,7 +14,6 @@
 #include "larch/pbt/train/train.h"
 #include "larch/tree/train/samples.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
-#include "tests/unit/pbt/pbt_same_trees.h"
 
 namespace larch {
 namespace {
@@ -96,16 +95,6 @@ TEST_CASE("An ensemble in slabs is the ensemble in one piece") {
   CHECK(std::equal(whole.begin(), whole.end(), slabs.begin()));
 }
 
-TEST_CASE("Trees are taken out of an ensemble and put back as they were") {
-  const pbt::Model ensemble = fixtures::random_ensemble(9, 4);
-  pbt::Model again;
-  for (size_t t = 0; t < ensemble.trees(); ++t) {
-    pbt::append_tree(again, pbt::extract_tree(ensemble, t));
-  }
-  pbt::check_model(again);
-  fixtures::check_same_trees(again, ensemble);
-}
-
 TEST_CASE("Ensembles with roots out of place are refused") {
   const pbt::Model ensemble = fixtures::random_ensemble(2, 3);
   const auto refused = [&](const std::vector<uint32_t>& roots) {
@@ -183,27 +172,6 @@ TEST_CASE("Without bootstrap and with all features the trees differ by their sam
                     std::equal(a.weaks.begin(), a.weaks.end(), b.weaks.begin(),
                                [](const auto& x, const auto& y) { return x.mask == y.mask; });
   CHECK_FALSE(same);
-}
-
-TEST_CASE("The log-loss of an ensemble is at most the mean of its trees'") {
-  // -log is convex, so this holds whatever the trees are (Jensen).
-  const auto volumes = fixtures::hard_volumes(4);
-  const pbt::Model ensemble = train_on(volumes, ensemble_config(4));
-  const voxels::TrainingVolume& seen = volumes[0];
-  const Context context = fixtures::context_of(2);
-  const auto log_loss = [&](const pbt::Model& model) {
-    const Volume<float> p =
-        pbt::evaluate_volume<float>(model, seen.voxels, {}, int64_t{1} << 40, context, nullptr);
-    double sum = 0;
-    for (int64_t i = 0; i < p.voxels(); ++i) {
-      const double likelihood = seen.classes[i] == 1 ? p[i] : 1.0 - p[i];
-      sum -= std::log(std::max(likelihood, 1e-7));
-    }
-    return sum / static_cast<double>(p.voxels());
-  };
-  double of_trees = 0;
-  for (size_t t = 0; t < 4; ++t) of_trees += log_loss(pbt::extract_tree(ensemble, t)) / 4;
-  CHECK(log_loss(ensemble) < of_trees);
 }
 
 TEST_CASE("What a tree mined is not seen by the next, and fewer trees are the first of more") {

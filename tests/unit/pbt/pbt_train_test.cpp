@@ -449,14 +449,6 @@ TEST_CASE("The two kinds of weak classifiers and the balance rules all learn") {
   }
 }
 
-TEST_CASE("Features that leave 32 bits are refused before training") {
-  TrainConfig config = fixtures::small_config();
-  config.space.intensity.steps = 16383;
-  config.features.window = 65;
-  config.features.sizes = {64};
-  CHECK_THROWS_AS(train_on(fixtures::hard_volumes(1), config), UsageError);
-}
-
 TEST_CASE("Nothing is learned from the corners of the box around an oblique image") {
   Grid grid = grid_of({24, 24, 6});
   const double half = std::sqrt(0.5);
@@ -479,12 +471,4 @@ TEST_CASE("Nothing is learned from the corners of the box around an oblique imag
   const LabelVolume of_forest =
       forest::make_training_volume("box", images, labels, {}, config, context_of()).labels;
   CHECK(std::set<int32_t>(of_forest.begin(), of_forest.end()) == std::set<int32_t>{kUnlabelled, 1});
-}
-
-TEST_CASE("Image and label on different grids are refused by name") {
-  const Volume<float> image(grid_of({4, 4, 4}));
-  const LabelVolume labels(grid_of({4, 4, 5}));
-  CHECK_THROWS_WITH(
-      make_training_volume("case-7", std::span(&image, 1), labels, {}, {}, context_of()),
-      Catch::Contains("case-7") && Catch::Contains("4x4x5"));
 }

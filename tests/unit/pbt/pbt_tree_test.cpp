@@ -96,11 +96,6 @@ std::vector<double> posteriors_by_bin(const Model& model) {
   return posterior;
 }
 
-void check_close(const std::vector<double>& got, const std::vector<double>& expected) {
-  REQUIRE(got.size() == expected.size());
-  for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == Approx(expected[i]).margin(3e-6));
-}
-
 /// Algorithm 1 of Birkbeck, Sofka, Zhou 2011 in doubles, by recursion.
 double recursion(const Model& model, const std::vector<double>& q, const Thresholds& t,
                  const std::vector<int32_t>& responses, int32_t n) {
@@ -155,24 +150,6 @@ std::vector<T> voxels_of(const Volume<T>& v) {
 }
 
 }  // namespace
-
-TEST_CASE("posteriors of a tree that was computed by hand") {
-  const Model soft = known_answer_tree(0.2, false), copy = known_answer_tree(0.2, true);
-  const auto q = [](const Model& model) {
-    std::vector<double> values;
-    for (const uint32_t value : node_probabilities(model)) values.push_back(value * 0x1.0p-30);
-    return values;
-  };
-  check_close(q(soft), {0.5, 3.0 / 14, 13.0 / 18});
-  check_close(posteriors_by_bin(soft), {29.0 / 42, 67.0 / 126, 31.0 / 126, 67.0 / 126});
-  check_close(q(copy), {0.5, 1.0 / 3, 2.0 / 3});
-  check_close(posteriors_by_bin(copy), {31.0 / 48, 13.0 / 24, 17.0 / 48, 13.0 / 24});
-  for (const bool with_copies : {false, true}) {
-    const Model narrow = known_answer_tree(0.1, with_copies);
-    check_close(q(narrow), {0.5, 0, 2.0 / 3});
-    check_close(posteriors_by_bin(narrow), {5.0 / 8, 5.0 / 12, 1.0 / 24, 5.0 / 12});
-  }
-}
 
 TEST_CASE("the prior correction of leaf masses") {
   Model model = known_answer_tree(0.1, false);
@@ -361,33 +338,6 @@ TEST_CASE("Evaluation refuses an image that does not fit the model") {
   CHECK_THROWS_AS(evaluate<float>(model, set_of(model.channels, model.reach()), grid_of({5, 5, 6}),
                                   config, context_of()),
                   UsageError);
-}
-
-TEST_CASE("A compiled model is refused on images of another layout") {
-  const Model model = fixtures::random_model(4);
-  const auto set_of = [&](const Vec3i& size, int pad) {
-    const auto voxels = fixtures::noise_volume(size, 2);
-    return image::integral_set(voxels.view(), model.channels, model.padding, pad,
-                               fixtures::context_of());
-  };
-  const Vec3i size{12, 11, 10};
-  const int pad = std::max(1, model.reach());
-  const image::IntegralSet set = set_of(size, pad);
-  const CompiledModel compiled = compile(model, set, {}, fixtures::context_of());
-  Buffer<float> out(Device::cpu(), 12 * 12 * 12);
-  evaluate_resident(compiled, set, out, fixtures::context_of());
-  // Fewer slices have the same strides.
-  evaluate_resident(compiled, set_of({12, 11, 7}, pad), out, fixtures::context_of());
-  for (const image::IntegralSet& other :
-       {set_of({11, 11, 10}, pad), set_of({12, 12, 10}, pad), set_of(size, pad + 1)}) {
-    try {
-      evaluate_resident(compiled, other, out, fixtures::context_of());
-      FAIL("taps of one layout were used on another");
-    } catch (const Error& error) {
-      CHECK(error.code() == ExitCode::kBug);
-      CHECK_THAT(error.what(), Catch::Contains("was compiled for strides"));
-    }
-  }
 }
 
 TEST_CASE("the walk that auto means") {
