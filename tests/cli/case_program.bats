@@ -134,12 +134,15 @@ cases = load('r.json')['cases']
 assert [(c['id'], c['status']) for c in cases] == [('a', 'ok'), ('b', 'rejected'), ('c', 'failed')], cases
 assert cases[1]['reason'] and 'c.nii' in cases[2]['reason'] and 'reason' not in cases[0], cases"
   rmdir out/c.failed.larch.json
+  cut -f 1-2,4- out/status.tsv | grep -v ^c > figures.tsv
   expect 7 list --skip-existing --report r.json
   python "
 cases = load('r.json')['cases']
 assert [(c['id'], c['status']) for c in cases] == [('a', 'skipped'), ('b', 'rejected'), ('c', 'failed')], cases
 assert cases[0]['metrics'] == load('out/a.larch.json')['Larch']['Metrics'], cases
-assert cases[0]['outputs'] == ['out/a.nii.gz'], cases"
+assert cases[0]['outputs'] == ['out/a.nii.gz'] and cases[1]['metrics'] != {}, cases"
+  # Figures of cases that are skipped are those of their records.
+  cut -f 1-2,4- out/status.tsv | grep -v ^c | cmp figures.tsv
 }
 
 @test "a run that fails writes its report, which the next run replaces, and no report of others" {
@@ -317,6 +320,10 @@ assert sorted(names) == ['a.nii.gz', 'a.png'], names"
   expect 2 app --list ids.tsv --output-dir out
   expect 2 list --no-sidecar
   expect 2 list --carry nothing
+  has err.txt "--carry: the list has no column 'nothing'"
+  sed 's/site/corner/' list.tsv > clash.tsv
+  expect 2 app --list clash.tsv --output-dir out --carry corner
+  has err.txt "--carry: status.tsv has a column 'corner' already"
   expect 2 list -o b.nii
   absent out
   mkfifo pipe.nii

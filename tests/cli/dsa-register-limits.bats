@@ -98,13 +98,6 @@ d.save_as('bad.dcm')"
   has err.txt "1 of the 3 frames that --frames names are in no item"
 }
 
-@test "colours: 3" {
-  frames rgb.mha "a = random.integers(0, 255, (4, 64, 64, 3)).astype('uint8')"
-  expect 3 subtract -i rgb.mha
-  has err.txt "rgb.mha"
-  nothing_written
-}
-
 @test "8, 10, 12, 14 and 16 bits, and signed numbers: the same motion" {
   for bits in 8 10 12 14 16; do
     frames b$bits.mha "
@@ -228,17 +221,6 @@ assert [f['rms_nonvessel']['corrected'] > 30 + f['rms_nonvessel']['uncorrected']
   lacks err.txt "few differences"
 }
 
-@test "truncated files: 3" {
-  frames whole.mha "a = numpy.stack([body(3000)] * 4).astype('uint16')"
-  head -c 100000 whole.mha > cut.mha
-  head -c 60000 cine.dcm > cut.dcm
-  for name in cut.mha cut.dcm; do
-    expect 3 subtract -i $name
-    has err.txt "$name"
-    nothing_written
-  done
-}
-
 @test "missing tags: without sizes 3; without a relationship to the X-rays a warning" {
   dicom "del d.Rows"
   expect 3 subtract -i bad.dcm
@@ -345,38 +327,9 @@ open('long.nii.gz', 'wb').write(bytes(whole))"
   done
 }
 
-@test "a signal ends the run without output" {
-  frames long.mha "b = body(3000, 512, 512); a = numpy.stack([b] * 60).astype('uint16')"
-  "$BIN/dsa-register" -i long.mha -o out.mha --batch-frames 1 2>err.txt &
-  child=$!
-  until_in_child has_temporary . mha
-  kill -TERM $child
-  code=0
-  wait $child || code=$?
-  [ "$code" -eq 143 ]
-  nothing_written
-}
-
-@test "a sequence is no volume, and a volume no sequence" {
-  expect 3 subtract -i cine.dcm --mask-volume cine.dcm
-  has err.txt "cine.dcm"
-  nothing_written
-}
-
-@test "nothing to write, and files of the wrong kind: 2" {
-  expect 2 "$BIN/dsa-register" -i cine.dcm
-  has err.txt "nothing to write"
-  expect 2 "$BIN/dsa-register" -i cine.dcm -o out.png
-  expect 2 "$BIN/dsa-register" -i cine.dcm --field f.dcm
-  expect 2 "$BIN/dsa-register" -i cine.dcm --preview p.gif
-  has err.txt ".png"
-  expect 2 "$BIN/dsa-register" -i cine.dcm --grid g.tsv
+@test "passes that are none, and flags that would have no effect: 2" {
   expect 2 subtract -i cine.dcm --passes 64x32
   has err.txt "passes"
-  expect 2 subtract -i cine.dcm --validity v.dcm
-}
-
-@test "flags that would have no effect: 2" {
   expect 2 subtract -i cine.dcm --literal --method flex
   has err.txt "--literal is a way of --method block"
   expect 2 subtract -i cine.dcm --literal --passes 64/64,64/32

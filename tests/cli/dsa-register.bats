@@ -310,9 +310,6 @@ import csv
 rows = {r['id']: r for r in csv.DictReader(open('out/status.tsv'), delimiter='\t')}
 assert [rows[i]['status'] for i in ('first', 'second', 'bad')] == ['ok', 'ok', 'failed'], rows
 assert rows['first']['frames'] == '5' and float(rows['first']['rms_corrected']) > 0, rows"
-  expect 7 "$BIN/dsa-register" --list cases.tsv --output-dir out --write difference,grid,preview --skip-existing
-  has err.txt "skipped 2"
-  expect 2 "$BIN/dsa-register" --list cases.tsv --output-dir other --output x.mha
 }
 
 @test "lists: mask_frames, frames and roi of each case stand for the flags" {
@@ -375,10 +372,6 @@ cells = [cell.strip() for cell in row if cell.strip()]
 assert cells[1:4] == ['192x160', '7', '5'] and 'Mask Subtraction Sequence' in cells[4], cells"
   has err.txt "would write out.mha"
   absent out.mha f.mha
-  printf 'id\timage\nfirst\tcine.dcm\nbad\tmade/cases.tsv\n' > cases.tsv
-  expect 7 "$BIN/dsa-register" --list cases.tsv --output-dir out --dry-run
-  has err.txt "bad"
-  absent out/first.dcm
 }
 
 @test "volumes: a translation is found and taken out" {

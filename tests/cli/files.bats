@@ -37,25 +37,6 @@ leftover() {
   cmp truth/labels/case_000.nii.gz s/labels/case_000.nii.gz
 }
 
-@test "four processes, each number 1 of its own container, in one folder: each its own case" {
-  unshare --pid --fork true 2>/dev/null || skip "process namespaces need a privilege that is missing here"
-  for i in 1 2 3 4; do samples "truth$i" --seed "$i"; done
-  for round in 1 2 3; do
-    rm -rf s
-    for i in 1 2 3 4; do
-      unshare --pid --fork "$BIN/make-samples" --output-dir s --training 1 --test 0 --size 16,16,16 \
-        --seed "$i" --force -q &
-    done
-    wait
-    # All wrote the same names: each file is whole and that of one of them.
-    for file in images/case_000.nii.gz labels/case_000.nii.gz; do
-      cmp -s truth1/$file s/$file || cmp -s truth2/$file s/$file || cmp -s truth3/$file s/$file ||
-        cmp truth4/$file s/$file
-    done
-    no_temporaries s
-  done
-}
-
 @test "what a killed run left behind is removed by the next one after an hour, and told" {
   mkdir out
   leftover out

@@ -235,7 +235,7 @@ png = open('q.png', 'rb').read()
 assert png[:8] == b'\x89PNG\r\n\x1a\n' and min(struct.unpack('>II', png[16:24])) > 100"
 }
 
-@test "alone or in a batch, with any number of threads, the files are the same; --skip-existing skips" {
+@test "alone or in a batch, with any number of threads, the files are the same" {
   expect 0 one --markups m.mrk.json --labelmap b.nii.gz --qc q.png --threads 1
   for threads in 1 2; do
     expect 0 detect --list s/images.tsv --output-dir out$threads --write poses,markups,labelmap,qc --threads $threads
@@ -249,10 +249,6 @@ assert png[:8] == b'\x89PNG\r\n\x1a\n' and min(struct.unpack('>II', png[16:24]))
     for ending in poses.json mrk.json nii.gz tsv png; do cmp out1/case_$i.$ending out2/case_$i.$ending; done
   done
   [ "$(head -n 1 out1/status.tsv | cut -f 1,2,5-7)" = "$(printf 'id\tstatus\tstructures\tfound\tuncertain')" ]
-  rm out1/case_021.png
-  expect 0 detect --list s/images.tsv --output-dir out1 --write poses,markups,labelmap,qc --skip-existing
-  has err.txt "ok 1, rejected 0, failed 0, skipped 3"
-  cmp out1/case_021.png out2/case_021.png
 }
 
 @test "axes and turns of the grid do not change where structures are; the label map has the grid of its input" {
@@ -307,21 +303,11 @@ r = load('flat.report.json')
 assert r['status'] == 'rejected' and r['structures'][1]['searched_everywhere'] == 1, r"
 }
 
-@test "3: models of another kind, damaged networks, damaged files of poses" {
+@test "3: models of another kind, damaged files of poses" {
   expect 3 "$BIN/hdn-detect" --model voxels.pbt --input flat.nii.gz --output p.json
   has err.txt "of the kind 'pbt', not 'hdn'; pbt-detect reads it"
   expect 3 "$BIN/pbt-detect" --model net.hdn --input flat.nii.gz --output p.nii.gz
   has err.txt "of the kind 'hdn', not 'pbt'; hdn-detect reads it"
-  for place in 20 2000 -9; do
-    python "
-b = bytearray(open('net.hdn', 'rb').read())
-b[$place] ^= 1
-open('damaged.hdn', 'wb').write(b)"
-    expect 3 "$BIN/hdn-detect" --model damaged.hdn --input flat.nii.gz --output p.json
-    has err.txt "damaged.hdn"
-  done
-  head -c 1000 net.hdn > cut.hdn
-  expect 3 "$BIN/hdn-detect" --model cut.hdn --input flat.nii.gz --output p.json
   absent p.json p.nii.gz
   expect 0 one
   head -c 300 one.json > damaged.json

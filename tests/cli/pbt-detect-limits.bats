@@ -9,16 +9,6 @@ setup_file() { make_detect_cases; }
 
 on_case() { detect --input image_3.nii.gz "$@"; }
 
-@test "6: a limit on file sizes, for each kind of output" {
-  for flag in "--probability p.nii.gz" "--probability p.nrrd" "--mesh s.vtk" "--mesh s.gii" \
-      "--qc qc.png"; do
-    (ulimit -f 1; expect 6 on_case ${flag} --no-sidecar)
-    has err.txt "cannot write '${flag#* }'"
-    absent "${flag#* }"
-  done
-  no_temporaries
-}
-
 @test "--memory: the same bytes in slabs, and 5 with the need when it is too little" {
   python "
 import nibabel, numpy
