@@ -115,14 +115,6 @@ TEST_CASE("the labels that occur are found") {
   CHECK(values.second == std::vector<int32_t>{-1, 1, 2, 3, 100, 200, 300, 400, 500, 600, 700, 800});
 }
 
-TEST_CASE("grids that differ are refused with the difference") {
-  const Volume<uint8_t> a(grid_of({4, 4, 4})), b(grid_of({4, 4, 5})),
-      c(grid_of({4, 4, 4}, {1, 1, 2}));
-  CHECK_THROWS_AS(overlap(a, b), InputError);
-  CHECK_THROWS_WITH(overlap(a, b), Catch::Contains("4x4x4 against 4x4x5"));
-  CHECK_THROWS_WITH(overlap(a, c), Catch::Contains("spacing"));
-}
-
 TEST_CASE("surface distance of identical and of empty masks") {
   const Grid grid = grid_of({9, 9, 9});
   const auto a = box(grid, {2, 2, 2}, {6, 7, 5});
@@ -195,15 +187,6 @@ TEST_CASE("shifted boxes, by hand") {
   CHECK(d.mean_mm == Approx((240 * 3 + 450 + 68 * 3 * 1.5) / (480 + 68 * 30)).epsilon(0.02));
 }
 
-TEST_CASE("a shift along the coarse axis counts in mm") {
-  // Plates that fill the volume across x and y would be cut at the border; these are far from it.
-  const Grid grid = grid_of({40, 40, 12}, {1, 1, 5});
-  const auto a = box(grid, {4, 4, 3}, {36, 36, 7}), b = box(grid, {4, 4, 4}, {36, 36, 8});
-  const SurfaceDistance d = surface_distance(a, b, Context{});
-  CHECK(d.max_mm == Approx(5).margin(1e-9));
-  CHECK(d.p95_mm == Approx(5).margin(1e-9));
-}
-
 TEST_CASE("distances are invariant under turning and mirroring the grid") {
   Grid grid = grid_of({30, 28, 26}, {1, 1.3, 2});
   const auto shapes = [&](const Grid& g) {
@@ -220,17 +203,6 @@ TEST_CASE("distances are invariant under turning and mirroring the grid") {
   CHECK(turned.max_mm == Approx(plain.max_mm));
 }
 
-TEST_CASE("surface distance does not depend on the number of threads") {
-  Context one, three;
-  three.threads = 3;
-  const Mesh a = sphere(19.3), b = sphere(16.1);
-  const SurfaceDistance d = surface_distance(a, b, one), e = surface_distance(a, b, three);
-  CHECK(d.mean_mm == e.mean_mm);
-  CHECK(d.median_mm == e.median_mm);
-  CHECK(d.p95_mm == e.p95_mm);
-  CHECK(d.max_mm == e.max_mm);
-}
-
 Mesh moved(Mesh mesh, const Vec3d& by_mm) {
   for (Vec3d& v : mesh.vertices_mm) v += by_mm;
   return mesh;
@@ -245,16 +217,6 @@ TEST_CASE("mesh distance of spheres that are apart by a shift") {
   CHECK(d.hd_mm == Approx(4).margin(0.01));
 }
 
-TEST_CASE("mesh distance of concentric spheres is the difference of their radii") {
-  for (const double difference : {2.0, 1.0}) {
-    const MeshDistance d = mesh_distance(sphere(20), sphere(20 + difference), Context{});
-    CHECK(d.mssd_mm == Approx(difference).margin(0.01));
-    CHECK(d.rms_mm == Approx(difference).margin(0.01));
-    CHECK(d.hd95_mm == Approx(difference).margin(0.03));
-    CHECK(d.hd_mm == Approx(difference).margin(0.04));
-  }
-}
-
 TEST_CASE("Dice of voxelised spheres against the lens that they share") {
   const auto dice = [](const Mesh& mesh) {
     const auto ball = mesh::voxelise(sphere(20), grid_about_origin(), Context{});
@@ -265,9 +227,7 @@ TEST_CASE("Dice of voxelised spheres against the lens that they share") {
   };
   // A ball of 1 mm voxels is off its volume by up to a third of a percent.
   CHECK(dice(moved(sphere(20), {4, 0, 0})) == Approx(0.8505).margin(0.004));
-  CHECK(dice(moved(sphere(20), {0, 0, 2})) == Approx(0.92506).margin(0.004));
   CHECK(dice(sphere(22)) == Approx(0.858).margin(0.004));
-  CHECK(dice(sphere(21)) == Approx(0.92695).margin(0.004));
 }
 
 TEST_CASE("mesh distance takes all of the area of large triangles, and their corners") {
@@ -354,22 +314,6 @@ TEST_CASE("mesh distance of surfaces of metres is as right and takes no more pie
   CHECK(mesh_distance(copies, moved(copies, {0, 0, 3}), two).mssd_mm == Approx(3));
 }
 
-TEST_CASE("score_mesh names its figures; pooled ones are of the triangles as they are") {
-  const Mesh a = square(20, 0), b = square(20, 3);
-  const StructureScores s = score_mesh(a, b, Context{});
-  CHECK(s.structure == "surface");
-  std::string names;
-  for (const Score& score : s.scores) names += std::string(score.name) + " ";
-  CHECK(names ==
-        "mssd_mm rms_mm hd95_mm hd_mm surface_mean_mm surface_median_mm surface_p95_mm "
-        "surface_max_mm missed false_positive dice ");
-  CHECK(s.scores[0].value == Approx(3));
-  CHECK(std::isnan(s.scores.back().value));
-  const Mesh far = moved(b, {5, 0, 0});
-  CHECK(score_mesh(a, far, Context{}).scores[4].value ==
-        surface_distance(a, far, Context{}).mean_mm);
-}
-
 TEST_CASE("score_labels scores labels and their union") {
   const Grid grid = grid_of({10, 10, 10});
   LabelVolume prediction(grid, 0), reference(grid, 0);
@@ -427,30 +371,6 @@ TEST_CASE("labels are counted in one pass, and each scores to the bit as its who
     const double mean_mm = surface_distance(a, b, Context{}).mean_mm;
     CHECK((scored[i].scores[6].value == mean_mm || std::isnan(mean_mm)));
   }
-}
-
-TEST_CASE("what the reference ignores is left out for both, also of the surfaces") {
-  const Grid grid = grid_of({20, 20, 20});
-  LabelVolume reference(grid, 255), prediction(grid, 0);
-  for (int64_t i = 0; i < grid.voxels(); ++i) {
-    const Vec3i at = grid.voxel(i);
-    const bool inside = at.x >= 5 && at.x < 15 && at.y >= 5 && at.y < 15;
-    if (at.z == 9 || at.z == 10) reference[i] = inside ? 1 : 0;
-    prediction[i] = at.z > 15 ? 2 : inside ? 1 : 0;  // right where somebody has looked
-  }
-  LabelScoreConfig config;
-  config.ignore = {255};
-  const auto scored = score_labels(prediction, reference, config, Context{});
-  REQUIRE(scored.size() == 2);  // 1 and the union: nobody knows whether 2 is wrong
-  for (const StructureScores& s : scored) {
-    CHECK(s.scores[0].value == 1);
-    CHECK(s.scores[2].value == 200);
-    CHECK(s.scores[9].value == 0);  // surface_max_mm
-    CHECK(s.scores.back().value == 1);
-  }
-  prediction({5, 5, 9}) = 0;
-  CHECK(score_labels(prediction, reference, config, Context{})[0].scores.back().value ==
-        1 - 1 / 800.0);
 }
 
 TEST_CASE("the area under the curve counts the pairs in the right order, equal ones half") {

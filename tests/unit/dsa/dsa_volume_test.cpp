@@ -96,7 +96,8 @@ TEST_CASE("a translation of a volume by whole voxels is found exactly") {
 TEST_CASE("motion of a volume between voxels, with noise; the same for any number of threads") {
   const Vec3i size{48, 40, 36};
   const auto mask = volume_of(size, {}, 60, 1), fill = volume_of(size, {1.4, -0.7, 2.3}, 60, 2);
-  const DsaConfig config = volume_config();
+  DsaConfig config = volume_config();
+  config.range = 3;
   const SubtractedFrames out = subtracted(size, mask, fill, config, 1);
   const BlockGrid grid = last_grid(config, size);
   CHECK(grid.count == Vec3i{3, 3, 3});

@@ -27,51 +27,42 @@ ResidentModel resident(Model model) {
 
 /// Most of the time of a training goes into the features of its samples.
 void make_small(Course& course) {
-  course.shared.features.count = 200;
-  course.shared.forest.trees = 10;
-  course.config.positives_per_volume = 10;
-  course.config.negatives_per_volume = 80;
+  course.shared.features.count = 60;
+  course.config.rotation_step_deg = {30, 15};
+  course.config.keep_first = {60, 30, 30};
+  course.config.keep = {30, 15, 15};
+  course.config.positives_per_volume = 8;
+  course.config.negatives_per_volume = 40;
 }
 
 TEST_CASE(
     "a network finds objects in images that it has not seen; empty and small ones are borne") {
-  Course course(64, {{"object", ""}});
+  Course course(32, {{"object", ""}});
   make_small(course);
-  course.shared.classifier =
-      GENERATE(voxels::ClassifierKind::kTree, voxels::ClassifierKind::kForest);
-  course.prepare(16);
-  Model model = course.train();
-  const ResidentModel network = resident(model);
-  model.structures[0].appearance = {};
-  const ResidentModel unrefined = resident(model);
-  constexpr int kTests = 5;
-  double mean_mm = 0, unrefined_mm = 0;
+  course.prepare(8);
+  const ResidentModel network = resident(course.train());
+  constexpr int kTests = 4;
+  double mean_mm = 0;
   for (int n = 0; n < kTests; ++n) {
     const Pose truth = *course.poses(kUnseen + n)[0];
-    const Volume<int16_t> image = course.image(kUnseen + n);
-    const FoundStructure found = fixtures::detect(network, image)[0];
+    const FoundStructure found = fixtures::detect(network, course.image(kUnseen + n))[0];
     CHECK((found.status == FoundStatus::kFound || found.status == FoundStatus::kUncertain));
     const double mm = norm(found.pose.centre_mm - truth.centre_mm);
     CHECK(mm < std::min({truth.edges_mm.x, truth.edges_mm.y, truth.edges_mm.z}) / 2);
-    CHECK(angle_between(found.pose.rotation, truth.rotation) < 0.6);
-    constexpr int32_t kKeep[] = {100, 50, 50, 50, 25};
+    constexpr int32_t kKeep[] = {60, 30, 30, 30, 15};
     REQUIRE(found.kept.size() == std::size(kKeep));
     for (size_t k = 0; k < found.kept.size(); ++k) {
       CHECK((found.kept[k] > 0 && found.kept[k] <= kKeep[k]));
     }
     CHECK_FALSE(found.truncated);
     mean_mm += mm / kTests;
-    const FoundStructure before = fixtures::detect(unrefined, image)[0];
-    unrefined_mm += norm(before.pose.centre_mm - truth.centre_mm) / kTests;
   }
-  CHECK(mean_mm < 0.5 * unrefined_mm);
-  CHECK(mean_mm < 2 * course.phantom.spacing_mm[0]);
+  CAPTURE(mean_mm);
+  CHECK(mean_mm < 1.5 * course.phantom.spacing_mm[0]);
 
   Volume<int16_t> image = course.image(0);
   std::fill(image.begin(), image.end(), int16_t{500});
-  const FoundStructure nowhere = fixtures::detect(network, image)[0];
-  CHECK(nowhere.status != FoundStatus::kFound);
-  CHECK(nowhere.kept.size() == 5);
+  CHECK(fixtures::detect(network, image)[0].status != FoundStatus::kFound);
   for (const Vec3i& size : {Vec3i{5, 4, 3}, Vec3i{1, 1, 1}}) {
     Grid grid = image.grid();
     grid.size = size;
@@ -83,36 +74,38 @@ TEST_CASE(
 }
 
 /// How often the second structure is found where it is.
-int times_right(const Course& course, const std::vector<Volume<int16_t>>& images) {
-  const ResidentModel network = resident(course.train());
+int times_right(const Course& course, const Model& model) {
+  const ResidentModel network = resident(model);
   int right = 0;
-  for (size_t n = 0; n < images.size(); ++n) {
-    const Pose truth = *course.poses(kUnseen + static_cast<int>(n))[1];
-    const FoundStructure found = fixtures::detect(network, images[n])[1];
+  for (int n = kUnseen; n < kUnseen + 12; ++n) {
+    const Pose truth = *course.poses(n)[1];
+    const FoundStructure found = fixtures::detect(network, course.image(n))[1];
     right += found.has_pose && norm(found.pose.centre_mm - truth.centre_mm) < 10 ? 1 : 0;
   }
   return right;
 }
 
 TEST_CASE("of several objects that look alike a parent tells the right one") {
-  Course course(64, {{"parent", ""}, {"child", "parent"}});
+  Course course(32, {{"parent", ""}, {"child", "parent"}});
+  make_small(course);
+  course.shared.features.count = 100;
+  course.config.negatives_per_volume = 100;
   course.phantom.distractors = 3;
   // So small features do not see where the parent is from the place of the child.
   course.shared.features.window = 3;
   course.config.structures[0].stages = {LevelStages::kPositionOrientation, LevelStages::kPosition};
   course.config.structures[1].stages = {LevelStages::kPosition};
-  course.config.fallback = false;
-  make_small(course);
-  course.prepare(16);
-  std::vector<Volume<int16_t>> images;
-  images.reserve(12);
-  for (int n = 0; n < 12; ++n) images.push_back(course.image(kUnseen + n));
-  const int with_parent = times_right(course, images);
-  course.config.structures[1].parent = "";
-  course.start.structures[1].parent = -1;
-  const int without = times_right(course, images);
+  course.prepare(14);
+  Model model = course.train();
+  const int with_parent = times_right(course, model);
+  // The child alone, by the detector for images in which the parent is not found.
+  Structure& child = model.structures[1];
+  child.parent = -1;
+  child.detectors[0] = child.root_position.at(0);
+  child.root_position.clear();
+  const int without = times_right(course, model);
   CAPTURE(with_parent, without);
-  CHECK(with_parent >= 11);
+  CHECK(with_parent >= 10);
   CHECK(without <= with_parent - 4);
 }
 
@@ -122,23 +115,21 @@ std::string bytes_of(const Model& model) {
   return read_file(folder / "network.hdn");
 }
 
-/// Two structures on volumes of 4 mm, as little as can be.
+/// Two structures, as little as can be.
 Course smallest() {
   Course course(32, {{"child", "parent"}, {"parent", ""}});
+  make_small(course);
   course.config.keep_first = course.config.keep = {20, 10, 10};
-  course.config.negatives_per_volume = 50;
   course.config.positives_per_volume = 5;
-  course.shared.features.count = 100;
   course.shared.features.window = 5;
   course.shared.tree.rounds = {3};
-  course.shared.forest.trees = 5;
+  course.shared.classifier = voxels::ClassifierKind::kForest;
+  course.shared.forest.trees = 3;
   return course;
 }
 
 TEST_CASE("threads and interruptions do not change a network, of which cases may lack structures") {
   Course course = smallest();
-  course.shared.classifier =
-      GENERATE(voxels::ClassifierKind::kTree, voxels::ClassifierKind::kForest);
   course.prepare(8, [](int n, auto& truth) {
     if (n == 2 || n == 4) truth[1].reset();  // the child
     if (n == 3 || n == 4) truth[0].reset();
@@ -156,14 +147,13 @@ TEST_CASE("threads and interruptions do not change a network, of which cases may
   CHECK(whole.structures[1].name == "child");
   CHECK(whole.structures[1].root_position.size() == 1);
   const std::string wanted = bytes_of(whole);
-  CHECK(bytes_of(course.train(3)) == wanted);
   for (const size_t stage : {size_t{4}, stages}) {
     CAPTURE(stage);
     const PartialTraining partial =
         models::read_checkpoint<hdn::PartialTraining>(folder / std::to_string(stage), "same");
     TrainHooks resume;
     resume.resume = &partial;
-    CHECK(bytes_of(course.train(2, resume)) == wanted);
+    CHECK(bytes_of(course.train(3, resume)) == wanted);
   }
 }
 

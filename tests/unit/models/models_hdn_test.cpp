@@ -107,7 +107,7 @@ TEST_CASE("Damage under right digests never crashes the reader of networks") {
       {"meta", "structures", "channels", "structures/0/detectors/0/haar_features",
        "structures/0/detectors/1/steerable_features", "structures/1/root_position/0/nodes",
        "structures/0/appearance"},
-      100, [](const std::string& path) { describe_model(read_model<hdn::Model>(path)); });
+      30, [](const std::string& path) { describe_model(read_model<hdn::Model>(path)); });
   CHECK(refused > 100);
   CHECK(read > 0);
 }
