@@ -216,22 +216,6 @@ TEST_CASE("outputs and a record: a flush for each file and each naming, and one 
   CHECK(Run(folder).look().state == State::kOther);
 }
 
-TEST_CASE("a record tells other settings, and outputs that changed or are missing") {
-  const Folder folder;
-  Run first(folder);
-  first.write(first.look(), "one");
-  CHECK(Run(folder, 2, "--skip-existing").look().state == State::kOther);
-  CHECK(Run(folder, 2, "--force").look().state == State::kCompute);
-  fs::last_write_time(folder / "a", fs::file_time_type::clock::now());
-  CHECK(Run(folder, 1, "--skip-existing").look().state == State::kSkip);
-  std::ofstream(folder / "a") << "two";
-  CHECK(Run(folder, 1, "--skip-existing").look().state == State::kOther);
-  fs::remove(folder / "a");
-  CHECK(Run(folder, 1, "--skip-existing").look().state == State::kCompute);
-  std::ofstream(folder / "in") << "other";
-  CHECK(Run(folder, 1, "--skip-existing").look().state == State::kOther);
-}
-
 TEST_CASE(
     "what appeared after a case was looked at is not replaced, and nothing of the case is left") {
   const Folder folder;
@@ -245,20 +229,6 @@ TEST_CASE(
   Run forced(folder, 1, "--force");
   forced.write(forced.look(), "one");
   CHECK(content(folder / "a") == "one");
-}
-
-TEST_CASE("what a record names that says writing may be replaced, and nothing else") {
-  const Folder folder;
-  std::ofstream(folder / "a") << "half";
-  std::ofstream(folder / "a.json")
-      << R"({"Larch": {"Status": "writing", "Outputs": [{"Name": "a", "Role": "output"}]}})";
-  Run run(folder);
-  const EarlierCase earlier = run.look();
-  REQUIRE(earlier.state == State::kCompute);
-  run.write(earlier, "whole");
-  CHECK(content(folder / "a") == "whole");
-  std::ofstream(folder / "a.json") << R"({"Larch": {"Status": "writing", "Outputs": []}})";
-  CHECK(Run(folder).look().state == State::kOther);
 }
 
 TEST_CASE("outputs get their names while no other run gives names in the folder") {

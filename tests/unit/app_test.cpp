@@ -6,8 +6,6 @@
 #include <fstream>
 #include <functional>
 #include <new>
-#include <optional>
-#include <sstream>
 #include <system_error>
 #include <thread>
 
@@ -58,56 +56,6 @@ TEST_CASE("the code of a failure is that of the outermost Larch error; the chain
   CHECK(failure_from([] { throw std::runtime_error("x"); }).code == ExitCode::kBug);
   CHECK(failure_from([] { throw 5; }).code == ExitCode::kBug);
   CHECK(failure_from([] { throw Stopped("x"); }).stopped);
-}
-
-TEST_CASE("threads: flag, LARCH_THREADS, SLURM_CPUS_PER_TASK, affinity") {
-  setenv("SLURM_CPUS_PER_TASK", "7", 1);
-  setenv("LARCH_THREADS", "5", 1);
-  CHECK(choose_threads(3) == 3);
-  CHECK(choose_threads(std::nullopt) == 5);
-  for (const char* wrong : {"0", "-1", "2x", "5000", "99999999999"}) {
-    setenv("LARCH_THREADS", wrong, 1);
-    CHECK_THROWS_AS(choose_threads(std::nullopt), UsageError);
-  }
-  setenv("LARCH_THREADS", "", 1);
-  CHECK(choose_threads(std::nullopt) == 7);
-  setenv("SLURM_CPUS_PER_TASK", "many", 1);
-  const int allowed = choose_threads(std::nullopt);
-  CHECK(allowed >= 1);
-  CHECK(allowed <= sysconf(_SC_NPROCESSORS_CONF));
-  unsetenv("SLURM_CPUS_PER_TASK");
-  unsetenv("LARCH_THREADS");
-}
-
-TEST_CASE("device: flag, LARCH_DEVICE, auto") {
-  unsetenv("LARCH_DEVICE");
-  CHECK(choose_run_device("").reason.rfind("auto: ", 0) == 0);
-  setenv("LARCH_DEVICE", "cpu", 1);
-  CHECK(choose_run_device("").reason == "LARCH_DEVICE cpu");
-  setenv("LARCH_DEVICE", "gpu", 1);
-  CHECK(choose_run_device("cpu").reason == "--device cpu");
-  CHECK_THROWS_WITH(choose_run_device(""), Catch::StartsWith("LARCH_DEVICE: "));
-  unsetenv("LARCH_DEVICE");
-  // What has no code for a card takes the CPU, and says so.
-  const std::string what = "knitting";
-  CHECK(choose_run_device("", what).reason == "auto: knitting runs on the CPU alone");
-  CHECK(choose_run_device("cpu", what).reason == "--device cpu");
-  CHECK_FALSE(choose_run_device("auto", what).device.is_cuda());
-  CHECK_THROWS_AS(choose_run_device("cuda:0", what), DeviceError);
-  CHECK_THROWS_WITH(choose_run_device("cuda", what),
-                    "--device cuda: knitting runs on the CPU alone; use auto or cpu");
-}
-
-TEST_CASE("log levels: flags win over LARCH_LOGLEVEL") {
-  setenv("LARCH_LOGLEVEL", "error", 1);
-  CHECK(choose_log_level(false, 0) == LogLevel::kError);
-  CHECK(choose_log_level(true, 0) == LogLevel::kWarning);
-  CHECK(choose_log_level(false, 2) == LogLevel::kDebug);
-  CHECK_THROWS_AS(choose_log_level(true, 1), UsageError);
-  setenv("LARCH_LOGLEVEL", "warnings", 1);
-  CHECK_THROWS_WITH(choose_log_level(false, 0), Catch::Contains("did you mean 'warning'?"));
-  unsetenv("LARCH_LOGLEVEL");
-  CHECK(choose_log_level(false, 0) == LogLevel::kInfo);
 }
 
 /// Runs `body` in a child process and returns how that ended, as the shell says it.
@@ -232,62 +180,6 @@ TEST_CASE("a digest that a reader tells is recorded, unless the file changes aft
   CHECK(told.record(path)["SHA256"] == "what the reader says");
   std::ofstream(path) << "22";
   CHECK(told.record(path)["ChangedDuringRun"] == true);
-}
-
-TEST_CASE("a folder is known again by names, sizes, both times and inodes of its files") {
-  const Folder folder;
-  fs::create_directories(folder / "d/sub");
-  const std::string slice = folder / "d/sub/b";
-  std::ofstream(slice) << "old";
-  std::ofstream(folder / "d/a") << "1";
-  const config::Json before = input_stamp(folder / "d");
-  CHECK(input_stamp(folder / "d") == before);
-  const config::Json digest = InputDigests().record(folder / "d")["SHA256"];
-  const auto put_back_time = [&slice, time = fs::last_write_time(slice)] {
-    fs::last_write_time(slice, time);
-  };
-  // The times of files advance in ticks of the kernel.
-  const auto change = [&](const std::function<void()>& how) {
-    for (int i = 0; i < 1000 && input_stamp(folder / "d") == before; ++i) {
-      how();
-      put_back_time();
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  };
-  change([&] { std::ofstream(slice) << "new"; });
-  CHECK(input_stamp(folder / "d") != before);
-  CHECK(InputDigests().record(folder / "d")["SHA256"] != digest);
-}
-
-TEST_CASE("an input that is written over during the run has changed, whatever its size and time") {
-  const Folder folder;
-  fs::create_directories(folder / "d");
-  const std::string slice = folder / "d/a";
-  std::ofstream(slice) << "old";
-  const auto time = fs::last_write_time(slice);
-  for (const std::string& input : {slice, std::string(folder / "d")}) {
-    InputDigests digests;
-    digests.note(input);
-    // The times of files advance in ticks of the kernel.
-    const config::Json before = input_stamp(input);
-    for (int i = 0; i < 1000 && input_stamp(input) == before; ++i) {
-      std::ofstream(slice) << "new";
-      fs::last_write_time(slice, time);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    const config::Json record = digests.record(input);
-    CHECK(record.value("ChangedDuringRun", false));
-    CHECK_FALSE(record.contains("SHA256"));
-  }
-}
-
-TEST_CASE("an input that was not there when it was noted has changed during the run") {
-  const Folder folder;
-  InputDigests digests;
-  digests.note(folder / "a");
-  CHECK(digests.record(folder / "a") == config::Json::object());
-  std::ofstream(folder / "a") << "1";
-  CHECK(digests.record(folder / "a").value("ChangedDuringRun", false));
 }
 
 }  // namespace

@@ -3,19 +3,14 @@
 // The one writer of files: names, locks, links, streams, and what killed runs leave behind.
 #include "larch/files/atomic_file.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <sstream>
 #include <thread>
 
 #include <catch2/catch.hpp>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -113,77 +108,6 @@ TEST_CASE("taking back spares a file that another process put there since") {
   CHECK(content(folder / "x") == "of someone else");
 }
 
-TEST_CASE("what a link names is replaced and the link stays") {
-  const Folder folder;
-  fs::create_directory(folder / "deep");
-  put(folder / "deep/target", "old");
-  fs::create_symlink("deep/target", folder / "link");
-  fs::create_symlink("link", folder / "second");
-  fs::create_symlink("deep/new", folder / "dangling");
-  fs::create_symlink("loop", folder / "loop");
-  write_text(folder / "second", "1");
-  CHECK(content(folder / "deep/target") == "1");
-  write_text(folder / "dangling", "2");
-  CHECK(content(folder / "deep/new") == "2");
-  for (const char* name : {"link", "second", "dangling"}) {
-    CHECK(fs::is_symlink(folder / name));
-  }
-  CHECK_THROWS_AS(write_text(folder / "loop", ""), OutputError);
-  CHECK_THROWS_AS(write_text(folder / std::string(300, 'n'), ""), OutputError);
-}
-
-TEST_CASE("pipes, devices and descriptors are refused and stay what they are") {
-  const Folder folder;
-  const std::string pipe = folder / "pipe.nii.gz";
-  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
-  fs::create_symlink("pipe.nii.gz", folder / "link");
-  const int file = open((folder / "redirected").c_str(), O_RDWR | O_CREAT, 0600);
-  const std::string descriptor = "/dev/fd/" + std::to_string(file);
-  for (const std::string& name : {pipe, folder / "link", descriptor, std::string("/dev/null")}) {
-    CHECK_THROWS_AS(write_text(name, "text"), OutputError);
-  }
-  close(file);
-  CHECK(fs::is_fifo(pipe));
-  CHECK(fs::is_character_file("/dev/null"));
-  CHECK(content(folder / "redirected").empty());
-  CHECK(folder.count() == 3);
-}
-
-TEST_CASE("leftovers of this host go when they are old and their writer is gone") {
-  const Folder folder;
-  const auto leftover = [&](const std::string& name) {
-    put(folder / name, "half");
-    make_two_hours_old(folder / name);
-    return folder / name;
-  };
-  const std::string old = leftover(new_temporary_name(".nii.gz"));
-  const std::string young = folder / new_temporary_name(".nii.gz");
-  put(young, "half");
-  const std::string held = leftover(new_temporary_name(".tsv"));
-  const int lock = open(held.c_str(), O_RDWR);
-  REQUIRE(flock(lock, LOCK_EX) == 0);
-  std::string elsewhere = new_temporary_name("");
-  elsewhere[8] = elsewhere[8] == '0' ? '1' : '0';
-  const std::string other_host = leftover(elsewhere);
-  const std::string former = leftover(".larch-1-0.nii.gz");
-  fs::create_symlink("target", folder / new_temporary_name(""));
-  put(folder / "target", "a result");
-  make_two_hours_old(folder / "target");
-
-  const Leftovers found = remove_leftovers(folder.path.string());
-  CHECK(found.removed == std::vector<std::string>{old});
-  std::vector<std::string> doubtful = found.doubtful;
-  std::sort(doubtful.begin(), doubtful.end());
-  std::vector<std::string> expected{other_host, former};
-  std::sort(expected.begin(), expected.end());
-  CHECK(doubtful == expected);
-  CHECK_FALSE(fs::exists(old));
-  CHECK(folder.count() == 6);
-  close(lock);
-  CHECK(remove_leftovers(folder.path.string()).removed == std::vector<std::string>{held});
-  CHECK(remove_leftovers(folder / "none").doubtful.empty());
-}
-
 TEST_CASE("a file that is being written is no leftover, however long it takes") {
   const Folder folder;
   const AtomicFile file(folder / "x");
@@ -197,16 +121,6 @@ TEST_CASE("a file that is being written is no leftover, however long it takes") 
   waitpid(other, &status, 0);
   CHECK(status == 0);
   CHECK(fs::exists(file.temporary()));
-}
-
-TEST_CASE("a leftover under any name does not stop a run") {
-  const Folder folder;
-  put(folder / (".larch-" + std::to_string(getpid()) + "-0.txt"), "of another container");
-  put(folder / (".larch-" + std::to_string(getpid()) + "-1.txt"), "of another container");
-  write_text(folder / "a.txt", "1");
-  write_text(folder / "b.txt", "2");
-  CHECK(content(folder / "b.txt") == "2");
-  CHECK(folder.count() == 4);
 }
 
 TEST_CASE(

@@ -47,14 +47,6 @@ Intensities of_label(const HeadCase& c, int label) {
 
 }  // namespace
 
-TEST_CASE("a head depends on seed and number, not on the threads") {
-  const std::string first = digest(make_head(small_head(), 0, 0, 1));
-  CHECK(first == digest(make_head(small_head(), 0, 0, 3)));
-  CHECK(first == "d4fe3f18068badde094dcf50a977d51e159e2ecb2bc58cb3d6be3ad4acdad537");
-  CHECK(first != digest(make_head(small_head(), 0, 1, 1)));
-  CHECK(first != digest(make_head(small_head(), 1, 0, 1)));
-}
-
 TEST_CASE("a head has white matter inside of folded grey matter, and intensities in this order") {
   HeadConfig config;
   config.snr = 0;

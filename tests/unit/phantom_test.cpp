@@ -27,14 +27,6 @@ std::string digest(const OrgansCase& c) {
 
 }  // namespace
 
-TEST_CASE("a sample depends on seed and number, not on the threads") {
-  const std::string first = digest(make_organs({}, 0, 0, 1));
-  CHECK(first == digest(make_organs({}, 0, 0, 3)));
-  CHECK(first == "3c884247601fe6feea5c6dfcaad3b0bfe8fdc0ae0731d39d8900f3893086f4f8");
-  CHECK(first != digest(make_organs({}, 0, 1, 1)));
-  CHECK(first != digest(make_organs({}, 1, 0, 1)));
-}
-
 TEST_CASE("the organ lies inside the volume and has the size it should have") {
   for (int number = 0; number < 16; ++number) {
     const OrgansCase c = make_organs({}, 0, number, 2);
@@ -178,25 +170,6 @@ TEST_CASE("a 2-D sample is the slice through the middle of a body") {
   const auto organ = std::count(c.labels.begin(), c.labels.end(), 1);
   CHECK(organ > 40);
   CHECK(organ < 400);
-}
-
-TEST_CASE("axes and sizes that no body can have are refused") {
-  for (const char* axes : {"", "LP", "LPX", "LPR", "LPSS", "lps"}) {
-    OrgansConfig config;
-    config.axes = axes;
-    CHECK_THROWS_AS(make_organs(config, 0, 0, 1), UsageError);
-  }
-  for (const auto& size : {std::array{15, 16, 16}, {16, 1, 16}, {1, 16, 16}, {16, 16, 2}}) {
-    OrgansConfig config;
-    config.size = size;
-    CHECK_THROWS_AS(make_organs(config, 0, 0, 1), UsageError);
-  }
-  OrgansConfig config;
-  CHECK_FALSE(is_left_handed(config));
-  config.axes = "RPS";
-  CHECK(is_left_handed(config));
-  config.axes = "RAS";
-  CHECK_FALSE(is_left_handed(config));
 }
 
 TEST_CASE("value noise is continuous, centred and bounded") {

@@ -73,21 +73,6 @@ TEST_CASE("a copy without any change is the input, voxel by voxel, also within a
   CHECK(labelled == 0);
 }
 
-TEST_CASE("a copy depends on seed and number, not on the threads") {
-  const Input input = make_input();
-  WarpedConfig config;
-  config.field_mm = 2;
-  config.noise = 0.1;
-  const auto copy = [&](uint64_t seed, int number, int threads) {
-    const WarpedCase made = make_warped(input.image, input.labels, config, seed, number, threads);
-    return std::vector<float>(made.image.begin(), made.image.end());
-  };
-  const auto first = copy(1, 2, 1);
-  CHECK(first == copy(1, 2, 3));
-  CHECK(first != copy(2, 2, 1));
-  CHECK(first != copy(1, 3, 1));
-}
-
 TEST_CASE("labels of a copy lie where the similarity takes them") {
   const Input input = make_input();
   WarpedConfig config;

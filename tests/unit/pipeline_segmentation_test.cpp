@@ -18,45 +18,6 @@
 namespace larch::pipeline {
 namespace {
 
-TEST_CASE("ITK's scalings stand for a curvature weight, by the window and the spacing") {
-  const auto scaled = [](double propagation, double curvature) {
-    SegmentationSeeds seeds;
-    seeds.propagation = propagation;
-    seeds.curvature = curvature;
-    return seeds;
-  };
-  levelset::LevelsetConfig config;
-  config.lower = 87;
-  config.upper = 130;
-  Grid grid{{10, 10, 10}};
-  const auto weight = [&] { return scaled(1, 0.2).weighted(config, grid).curvature_weight; };
-  CHECK(weight() == Approx(0.2 / 21.7));  // 0.0092
-  // Fronts in mm: p (eps - |I - T|) - k kappa, and a unit h of ours: D eps - k kappa h, the s-th
-  // part of which is (1 - a) D - a (kappa h), with kappa h in units of 1 / h.
-  grid.spacing_mm = {2, 0.5, 1};
-  const double a = weight();
-  CHECK(a / (1 - a) == Approx(0.2 / (1 * 21.5 * 0.5)));
-  grid.size.y = 1;  // an axis that does not count
-  CHECK(weight() == Approx(0.2 / (0.2 + 21.5)));
-  CHECK(scaled(0, 3).weighted(config, grid).curvature_weight == 1);
-  CHECK(scaled(2, 0).weighted(config, grid).curvature_weight == 0);
-  CHECK(SegmentationSeeds{}.weighted(config, grid).curvature_weight == 0.03);
-}
-
-TEST_CASE("the smallest ball that survives stands for a curvature weight, by the spacing") {
-  SegmentationSeeds seeds;
-  seeds.curvature_mm = 3;
-  Grid grid{{10, 10, 10}};
-  for (const double h : {0.5, 1.0, 2.0}) {
-    grid.spacing_mm = {h, 2 * h, h};
-    const double a = seeds.weighted({}, grid).curvature_weight;
-    CHECK((1 - a) == Approx(a * 2 * h / 3));  // D = 1 against the curvature of a ball of 3 mm
-  }
-  grid.size.z = 1;  // a disc
-  grid.spacing_mm = {1, 1, 1};
-  CHECK(seeds.weighted({}, grid).curvature_weight == Approx(0.75));
-}
-
 levelset::SegmentResult result_of(size_t steps) {
   levelset::SegmentResult result;
   result.labels = LabelVolume(Grid{{4, 4, 4}});

@@ -28,17 +28,5 @@ TEST_CASE("devices that differ in their stream alone are one place") {
   CHECK(to_string(other) == "cuda:1");
 }
 
-TEST_CASE("an integral volume elsewhere than the context's device is refused") {
-  const auto voxels = fixtures::noise_volume({5, 4, 3}, 1);
-  const std::vector<image::ChannelSpec> channels(1);
-  auto set = image::integral_set(voxels.view(), channels, image::Padding::kClamp, 1,
-                                 fixtures::context_of());
-  Context elsewhere = fixtures::context_of();
-  elsewhere.device = Device::cuda();
-  CHECK_THROWS_AS(image::integrate(voxels.view(), channels, image::Padding::kClamp, set.layouts,
-                                   set.data, elsewhere),
-                  UsageError);
-}
-
 }  // namespace
 }  // namespace larch

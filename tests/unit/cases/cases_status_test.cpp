@@ -110,14 +110,5 @@ TEST_CASE("of several runs the one that ends last has all rows, with locks or wi
   }
 }
 
-TEST_CASE("a table of somebody else is not replaced") {
-  const Folder folder;
-  for (const char* text : {"", "my notes\n", "id\tstatus\n", "id,status,message,seconds,ended\n"}) {
-    std::ofstream(status_table(folder.string())) << text;
-    CHECK_THROWS_AS(StatusTable(folder.string(), kColumns), OutputError);
-    CHECK(table_of(folder) == text);
-  }
-}
-
 }  // namespace
 }  // namespace larch::cases

@@ -13,7 +13,7 @@ namespace larch::fixtures {
 /// A volume of two modalities with two blobs, each of which only one of them shows, and a third one
 /// that both show: labels 0, 5 (union of the first two) and -3.
 inline voxels::TrainingVolume two_modalities(const Vec3i& size, uint64_t seed,
-                                             const voxels::TrainConfig& config, int only = -1) {
+                                             const voxels::TrainConfig& config) {
   const Grid grid = grid_of(size);
   std::vector<Volume<float>> images(2, Volume<float>(grid));
   LabelVolume labels(grid);
@@ -39,21 +39,17 @@ inline voxels::TrainingVolume two_modalities(const Vec3i& size, uint64_t seed,
       images[static_cast<size_t>(m)][i] = static_cast<float>(value[m] + 120 * (noise - 0.5));
     }
   }
-  if (only >= 0) images = {images[static_cast<size_t>(only)]};
-  const bool is_forest = config.classifier == voxels::ClassifierKind::kForest;
-  return is_forest ? forest::make_training_volume("scene", images, labels, space_of(config),
-                                                  config.labels, context_of())
-                   : voxels::make_training_volume("scene", images, labels, space_of(config),
-                                                  config.labels, context_of());
+  return forest::make_training_volume("scene", images, labels, space_of(config), config.labels,
+                                      context_of());
 }
 
 /// Settings of a forest that is trained in a moment on such volumes.
-inline voxels::TrainConfig forest_config(size_t components = 2) {
+inline voxels::TrainConfig forest_config() {
   voxels::TrainConfig config = small_config();
   config.classifier = voxels::ClassifierKind::kForest;
   config.labels.border_voxels = 0;
   config.labels.background = 0;
-  if (components > 1) config.space.components = {"T1", "T2"};
+  config.space.components = {"T1", "T2"};
   config.features.filters = {{image::ChannelKind::kSmooth, {1}, voxels::FilterInput::kEach}};
   config.forest.trees = 4;
   config.forest.depth = 8;
@@ -66,11 +62,10 @@ inline voxels::TrainConfig forest_config(size_t components = 2) {
 
 inline std::vector<voxels::TrainingVolume> forest_volumes(int count,
                                                           const voxels::TrainConfig& config,
-                                                          const Vec3i& size = {28, 26, 9},
-                                                          int only = -1) {
+                                                          const Vec3i& size = {28, 26, 9}) {
   std::vector<voxels::TrainingVolume> volumes;
   for (int v = 0; v < count; ++v) {
-    volumes.push_back(two_modalities(size, 50 + static_cast<uint64_t>(v), config, only));
+    volumes.push_back(two_modalities(size, 50 + static_cast<uint64_t>(v), config));
   }
   voxels::sort_by_digest(volumes);
   return volumes;

@@ -102,31 +102,6 @@ TEST_CASE("without strength smoothing changes nothing") {
   CHECK(x == unit_of(level));
 }
 
-TEST_CASE("where positions are smoothed a sphere shrinks by known factors") {
-  struct Known {
-    int level;
-    double lambda, factor;
-  };
-  const auto known = GENERATE(values<Known>({{0, 1, 0.986},
-                                             {0, 5, 0.937},
-                                             {0, 10, 0.884},
-                                             {2, 1, 0.997},
-                                             {2, 5, 0.983},
-                                             {2, 10, 0.966}}));
-  CAPTURE(known.level, known.lambda);
-  const std::vector<Vec3d> unit = unit_of(known.level);
-  const std::vector<double> ones(unit.size(), 1);
-  std::vector<Vec3d> places(unit.size());
-  for (int axis = 0; axis < 3; ++axis) {
-    std::vector<double> wanted;
-    wanted.reserve(unit.size());
-    for (const Vec3d& at : unit) wanted.push_back(at[axis]);
-    const std::vector<double> x = smoothed(known.level, known.lambda, ones, wanted);
-    for (size_t v = 0; v < x.size(); ++v) places[v][axis] = x[v];
-  }
-  CHECK(mean_radius(places) == Approx(known.factor).margin(0.001));
-}
-
 TEST_CASE("smooth displacements are those of a dense solver") {
   const double lambda = GENERATE(0.5, 2.0, 10.0);
   CAPTURE(lambda);
@@ -197,43 +172,6 @@ TEST_CASE("normals of a sphere point outwards") {
   }
   const std::vector<Vec3d> point(unit.size(), {3, 4, 5});
   CHECK(vertex_normal(rings_of(2)[0], point.data(), 0) == Vec3d{1, 0, 0});
-}
-
-/// The sum of all numbers in the order of a tree: halves are added to each other.
-double folded(std::vector<double> numbers) {
-  while (numbers.size() > 1) {
-    const size_t half = numbers.size() / 2;
-    for (size_t i = 0; i < half; ++i) numbers[i] += numbers[half + i];
-    numbers.resize(half);
-  }
-  return numbers[0];
-}
-
-TEST_CASE("one thread adds in the order of a team of 1024") {
-  for (const int count : {0, 1, 31, 33, 602, 1024, 1025, 2402}) {
-    CAPTURE(count);
-    const std::vector<double> terms = drawn(static_cast<size_t>(count), 7, -1, 1e3);
-    // Of 1024 threads each adds its terms; then those of each warp, then the warps.
-    std::vector<double> warps;
-    for (size_t warp = 0; warp < 32; ++warp) {
-      std::vector<double> lanes(32, 0);
-      for (size_t i = 0; i < terms.size(); ++i) {
-        if (i % 1024 / 32 == warp) lanes[i % 32] += terms[i];
-      }
-      warps.push_back(folded(lanes));
-    }
-    const auto term = [&](int i) { return terms[static_cast<size_t>(i)]; };
-    CHECK(OneThread{}.sum(count, term) == folded(warps));
-
-    // Several sums at once: a warp takes each of them.
-    std::vector<double> lanes(32, 0);
-    for (size_t i = 0; i < terms.size(); ++i) lanes[i % 32] += 2 * terms[i];
-    double sums[2] = {};
-    OneThread{}.sums(
-        2, count, [&](int k, int i) { return k * 2 * term(i); }, sums);
-    CHECK(sums[0] == 0);
-    CHECK(sums[1] == folded(lanes));
-  }
 }
 
 }  // namespace
