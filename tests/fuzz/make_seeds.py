@@ -272,7 +272,7 @@ def dicom_seeds():
     seed('dicom', 'guard-high-bit.dcm', dicom(stored=12, high=40))
 
 
-# Numbers: planes of a series, and grids
+# Numbers: planes of a series
 
 def tenths(*values):
     return b''.join(struct.pack('<Bh', 0, round(10 * value)) for value in values)
@@ -292,27 +292,6 @@ def planes_seeds():
     seed('planes', 'of-another-size', stack(extra=bytes([1, 0x04]) + struct.pack('<i', 7)))
     far = struct.pack('<Bd', 15, 1e308)
     seed('planes', 'far', tenths(0, 1, 1, 1) + far * 3 + tenths(0, 0, 1) + bytes([3]))
-
-
-def grid_seeds():
-    def numbers(values, unit):
-        return b''.join(struct.pack('<Bh', 0, round(v / unit)) for v in values)
-
-    def grid(size=(64, 64, 40), spacing=(1, 1, 2), model=(2, 2, 2), origin=(0, 0, 0), direction=None, own=False):
-        out = bytes([(1 if own else 0) + (64 if direction else 0)])
-        out += struct.pack('<3H', *[n - 1 for n in size])
-        out += numbers(spacing, 0.01) if isinstance(spacing, tuple) else spacing
-        out += struct.pack('<3H', *[round(100 * m) for m in model]) + numbers(origin, 1)
-        return out + (numbers(direction, 1e-4) if direction else b'')
-    oblique = (0.8, 0.6, 0, -0.6, 0.8, 0, 0, 0, 1)
-    seed('grid', 'plain', grid())
-    seed('grid', 'own-axes', grid(own=True))
-    seed('grid', 'oblique', grid(direction=oblique))
-    seed('grid', 'sheared', grid(direction=(1, 0, 0, 0.4, 1, 0, 0, 0, 1)))
-    seed('grid', 'slice', grid(size=(512, 512, 1), direction=oblique))
-    # Three steps of 9 m.
-    seed('grid', 'guard-growth', grid(spacing=struct.pack('<BhBdBh', 0, 100, 15, 9e3, 0, 100), model=(0.2, 0.2, 0.2),
-                                      size=(8, 4, 8)))
 
 
 # Sequences, markups
@@ -374,25 +353,20 @@ def markups_seeds():
     seed('markups', 'depth.json', deep)
 
 
-# Lists and data sets
+# Data sets
 
-def tables_seeds():
-    seed('tables', 'list.tsv', 't\xef\xbb\xbfid\timage\tlabel\r\na\ta.nii\tb.nii\r\n\r\nb\tc.nii.gz\t\r\n'.encode('latin-1'))
-    seed('tables', 'list.csv', 'cimage,label,id\n"a,b.nii",l.nii,"x ""y"""\nd/e.mha,,z\n')
-    seed('tables', 'twice.tsv', 'timage\na.nii\nb/a.nii\n')
-    seed('tables', 'existing.tsv', 'eimage\tlabel\ncase_0000.nii\tlabel.nii\n')
-    seed('tables', 'long-name.tsv', 'eimage\n' + 'x' * 300 + '\n')
-    seed('tables', 'decathlon.json', 'd{"modality": {"0": "CT"}, "training": [{"image": "./case_0000.nii", "label": '
+def dataset_seeds():
+    seed('dataset', 'decathlon.json', '{"modality": {"0": "CT"}, "training": [{"image": "./case_0000.nii", "label": '
          '"./label.nii"}]}')
-    seed('tables', 'decathlon-long-name.json', 'd{"training": [{"image": "' + 'x' * 300 + '", "label": "label.nii"}]}')
-    seed('tables', 'nnunet.json', 'd{"channel_names": {"0": "MRI"}, "numTraining": 1, "file_ending": ".nii"}')
-    seed('tables', 'nnunet-channels.json', 'd{"channel_names":{"0":"T2","1":"ADC"},"labels":{"background":0,'
+    seed('dataset', 'decathlon-long-name.json', '{"training": [{"image": "' + 'x' * 300 + '", "label": "label.nii"}]}')
+    seed('dataset', 'nnunet.json', '{"channel_names": {"0": "MRI"}, "numTraining": 1, "file_ending": ".nii"}')
+    seed('dataset', 'nnunet-channels.json', '{"channel_names":{"0":"T2","1":"ADC"},"labels":{"background":0,'
          '"both":[1,2]},"dataset":{"x":{"images":["case_0000.nii","label.nii"],"label":"label.nii"}}}')
 
 
 def main():
     for make in (sequence_seeds, markups_seeds, nifti_seeds, pair_seeds, nrrd_seeds, meta_seeds, tiff_seeds, png_seeds,
-                 jpeg_seeds, dicom_seeds, planes_seeds, grid_seeds, tables_seeds):
+                 jpeg_seeds, dicom_seeds, planes_seeds, dataset_seeds):
         make()
 
 

@@ -16,7 +16,6 @@ enum class Guard {
   kTiffClaims,      ///< voxels are allocated as a TIFF header claims
   kNiftiOffset,     ///< voxels that would begin inside the header
   kGeometryLimits,  ///< origins, spacings and axes that no scanner gives
-  kGridGrowth,      ///< a working grid that is out of proportion to the image
   kDicomBitRules,   ///< BitsAllocated, BitsStored and HighBit by which no number can be shifted
   kDicomClaims,     ///< planes and pixels are allocated as a DICOM header claims
 };
@@ -32,8 +31,6 @@ constexpr std::string_view name_of(Guard guard) {
       return "nifti-offset";
     case Guard::kGeometryLimits:
       return "geometry-limits";
-    case Guard::kGridGrowth:
-      return "grid-growth";
     case Guard::kDicomBitRules:
       return "dicom-bit-rules";
     case Guard::kDicomClaims:

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "larch/core/error.h"
-#include "larch/core/guard.h"
 #include "larch/core/parallel.h"
 
 namespace larch::image {
@@ -329,7 +328,7 @@ Grid model_grid(const Grid& input, const ModelSpace& space, const std::string& n
     g = axes[0] == 0 ? bounding_grid(input, space.spacing_mm)
                      : respaced(reoriented(input, axes), space.spacing_mm);
   }
-  if (guarded(Guard::kGridGrowth)) check_growth(input, g, space, name);
+  check_growth(input, g, space, name);
   return g;
 }
 

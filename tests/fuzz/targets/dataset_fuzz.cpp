@@ -1,10 +1,8 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-// Lists of cases and descriptions of data sets. The first byte chooses the kind, the rest is the
-// file.
+// Descriptions of data sets of the Decathlon and of nnU-Net.
 #include <set>
 
-#include "larch/cases/case_list.h"
 #include "larch/cases/dataset_json.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -18,14 +16,7 @@ void require_usable(const std::vector<Case>& cases) {
     fuzz::require(!c.id.empty(), "a case without an id was read");
     fuzz::require(ids.insert(c.id).second, "two cases have one id");
   }
-  fuzz::require(!cases.empty(), "an empty list was read");
-}
-
-void read_list(const std::string& name, std::string_view bytes, bool files_exist) {
-  const std::string path = fuzz::file_of(name, bytes);
-  CaseColumns columns;
-  columns.files_exist = files_exist;
-  fuzz::accepts({ExitCode::kInput}, name, [&] { require_usable(read_case_list(path, columns)); });
+  fuzz::require(!cases.empty(), "a data set without cases was read");
 }
 
 // A dataset.json lists files that exist: case_0000.nii and its label do.
@@ -46,20 +37,6 @@ void read_data_set(std::string_view bytes) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size == 0) return 0;
-  const std::string_view bytes = larch::fuzz::text_of(data + 1, size - 1);
-  switch (data[0]) {
-    case 't':
-      read_list("case.tsv", bytes, false);
-      break;
-    case 'c':
-      read_list("case.csv", bytes, false);
-      break;
-    case 'e':
-      read_list("case.tsv", bytes, true);
-      break;
-    default:
-      read_data_set(bytes);
-  }
+  read_data_set(larch::fuzz::text_of(data, size));
   return 0;
 }
