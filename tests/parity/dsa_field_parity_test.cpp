@@ -176,19 +176,5 @@ TEST_CASE("translations of whole frames are the same on both devices",
   }
 }
 
-TEST_CASE("volumes and flexible pixel shift are not for a card") {
-  const auto subtract_on = [](const Vec3i& size, Method method) {
-    DsaConfig config;
-    config.method = method;
-    const std::vector<uint16_t> stored(static_cast<size_t>(size.x * size.y * size.z), 5);
-    SequenceMask mask;
-    mask.size = size;
-    const Buffer<uint16_t> frames(cuda_context().device, stored);
-    subtract_on_device(mask, frames, config, {}, cuda_context());
-  };
-  CHECK_THROWS_AS(subtract_on({8, 8, 8}, Method::kBlock), DeviceError);
-  CHECK_THROWS_AS(subtract_on({8, 8, 1}, Method::kFlex), DeviceError);
-}
-
 }  // namespace
 }  // namespace larch::dsa

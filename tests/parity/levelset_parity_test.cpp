@@ -35,14 +35,13 @@ struct Scene {
   int fields = 1;
   bool has_edges = false;
   bool is_frozen = false;  ///< some voxels
-  double sign = 1;         ///< of phi and D
 };
 
 Volume<int16_t> waves(const Scene& scene, int field) {
   const Grid grid = levelset_grid(scene.size, scene.spacing_mm);
   Volume<int16_t> speed = speed_of(grid, [&](const Vec3d& at) {
-    return scene.sign * (0.5 * std::sin(0.31 * at.x + field) * std::cos(0.2 * at.y + 0.11 * at.z) +
-                         0.35 - 0.1 * field);
+    return 0.5 * std::sin(0.31 * at.x + field) * std::cos(0.2 * at.y + 0.11 * at.z) + 0.35 -
+           0.1 * field;
   });
   for (int64_t i = 0; i < speed.voxels(); ++i) {
     const double noise =
@@ -65,7 +64,6 @@ Volume<float> seeds(const Scene& scene, int field) {
     const Volume<float> one = sphere(grid, centres[c], 3.2 + field);
     for (int64_t i = 0; i < phi.voxels(); ++i) phi[i] = std::min(phi[i], one[i]);
   }
-  for (float& value : phi) value *= static_cast<float>(scene.sign);
   return phi;
 }
 
@@ -366,39 +364,6 @@ TEST_CASE("several launches of one call move the same on both devices") {
     }
     check_same(runs[0], runs[1]);
     CHECK(runs[1].iterations() > 2000);
-  }
-}
-
-TEST_CASE("at rest both buffers of a field are the same on the device") {
-  if (small_tests()) return;
-  StopRules rules;
-  rules.unchanged_labels = 0;
-  for (const Way& way : kWays) {
-    Run run = make_run({}, with_weight(0.1), rules, way, cuda_context());
-    run.evolve(5000);
-    CAPTURE(name_of(way));
-    CHECK(static_cast<int>(run.job.progress.stop) == static_cast<int>(Stop::kAtRest));
-    CHECK(same_bits(run.phi(), run.other_buffer()));
-  }
-}
-
-TEST_CASE("inside and outside are treated alike on the device") {
-  const int64_t steps = small_tests() ? 4 : 100;
-  for (const Way& way : kWays) {
-    Run run = make_run({}, with_weight(0.2), {}, way, cuda_context());
-    Run negative = make_run({.sign = -1}, with_weight(0.2), {}, way, cuda_context());
-    // The same waves, but for the noise, which has a sign of its own.
-    run.job.fields[0].speed = by_brick(waves({}, 0), run.context);
-    Volume<int16_t> opposite = waves({}, 0);
-    for (int16_t& value : opposite) value = static_cast<int16_t>(-value);
-    negative.job.fields[0].speed = by_brick(opposite, negative.context);
-    run.evolve(steps);
-    negative.evolve(steps);
-    CAPTURE(name_of(way));
-    const Volume<float> a = run.phi();
-    Volume<float> b = negative.phi();
-    for (float& value : b) value = -value;
-    CHECK(std::equal(a.begin(), a.end(), b.begin()));
   }
 }
 

@@ -56,22 +56,6 @@ TEST_CASE("integral channels are the same bytes on both devices", "[image::integ
   }
 }
 
-TEST_CASE("padding of a width per axis is the same bytes on both devices") {
-  const Context gpu = cuda_context();
-  const Context cpu = fixtures::context_of(2);
-  for (const auto& [size, pad] : {std::pair{Vec3i{70, 33, 1}, Vec3i{5, 3, 0}},
-                                  {Vec3i{1, 40, 9}, Vec3i{0, 7, 2}},
-                                  {Vec3i{133, 6, 5}, Vec3i{2, 0, 9}},
-                                  {Vec3i{20, 9, 7}, Vec3i{0, 0, 0}}}) {
-    const Volume<int16_t> v = fixtures::noise_volume(size, 6, -500, 4095);
-    for (const auto padding : {image::Padding::kClamp, image::Padding::kZero}) {
-      const auto a = image::integral_set(v.view(), kChannels, padding, pad, cpu);
-      const auto b = image::integral_set(v.view(), kChannels, padding, pad, gpu);
-      CHECK(a.data.to_vector() == b.data.to_vector());
-    }
-  }
-}
-
 /// Samples, images and the columns of a pool on one device.
 struct Bench {
   voxels::TrainingImages images;
@@ -311,36 +295,6 @@ TEST_CASE("an ensemble is the same bytes on both devices, for every walk") {
     check_evaluation<float>(ensemble, v, gpu, config, nullptr);
     check_evaluation<uint16_t>(ensemble, v, gpu, config, &roi);
     check_evaluation<uint8_t>(ensemble, v, gpu, config, nullptr);
-  }
-}
-
-TEST_CASE("a compiled tree serves volume after volume on the device") {
-  const Context gpu = cuda_context();
-  const pbt::Model model = fixtures::random_model(5);
-  const Context cpu = fixtures::context_of(1);
-  for (const pbt::Walk walk : {pbt::Walk::kTile, pbt::Walk::kStack, pbt::Walk::kQueue}) {
-    pbt::EvaluateConfig config;
-    config.walk = walk;
-    std::vector<Volume<int16_t>> volumes;
-    for (const uint64_t seed : {1, 2}) {
-      volumes.push_back(fixtures::noise_volume({20, 14, 12}, seed));
-    }
-    auto set =
-        image::integral_set(volumes[0].view(), model.channels, model.padding, model.reach(), gpu);
-    const pbt::CompiledModel tree = pbt::compile(model, set, config, gpu);
-    for (const Volume<int16_t>& v : volumes) {
-      const Buffer<int16_t> voxels(
-          gpu.device, std::span<const int16_t>(v.data(), static_cast<size_t>(v.voxels())));
-      image::integrate_resident(voxels, v.size(), model.channels, model.padding, set.layouts,
-                                set.data, gpu);
-      Buffer<float> out(gpu.device, static_cast<size_t>(v.voxels()));
-      pbt::evaluate_resident(tree, set, out, gpu);
-      const auto on_cpu =
-          image::integral_set(v.view(), model.channels, model.padding, model.reach(), cpu);
-      const Volume<float> p = pbt::evaluate<float>(model, on_cpu, v.grid(), config, cpu);
-      CHECK(std::memcmp(out.to_vector().data(), p.data(),
-                        static_cast<size_t>(v.voxels()) * sizeof(float)) == 0);
-    }
   }
 }
 
