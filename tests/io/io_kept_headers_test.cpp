@@ -9,6 +9,7 @@
 
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
+#include "larch/io/dicom/dicom_writer.h"
 #include "larch/io/image/image.h"
 #include "larch/io/itk/door.h"
 #include "tests/io/io_test_util.h"

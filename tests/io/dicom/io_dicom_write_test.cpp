@@ -13,6 +13,7 @@
 #include "larch/core/random_math.h"
 #include "larch/files/file.h"
 #include "larch/io/dicom/dicom_object.h"
+#include "larch/io/dicom/dicom_writer.h"
 #include "larch/io/image/image.h"
 #include "tests/io/dicom/dicom_maker.h"
 #include "tests/unit/folder.h"

@@ -295,7 +295,7 @@ TEST_CASE("weights keep the strength of noise, the sum and the place") {
 
 TEST_CASE("displacements are split at the nearest pixel and rounded halves up") {
   for (int32_t units = -1000; units <= 1000; ++units) {
-    const Step step = split_step(units);
+    const dsa::Step step = split_step(units);
     CHECK(step.pixel * kUnit + step.fraction == units);
     CHECK(step.fraction >= -kUnit / 2);
     CHECK(step.fraction < kUnit / 2);

@@ -49,7 +49,7 @@ Stencil<float> plain_stencil(const Volume<float>& phi, const Vec3i& at) {
 }
 
 /// One step of all fields of a job, voxel after voxel.
-void step_plainly(std::vector<Plain>& job, const Step& step) {
+void step_plainly(std::vector<Plain>& job, const levelset::Step& step) {
   std::vector<Volume<float>> after;
   for (size_t k = 0; k < job.size(); ++k) {
     after.emplace_back(job[k].phi.grid());

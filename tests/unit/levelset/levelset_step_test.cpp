@@ -17,7 +17,7 @@ using namespace larch::test;
 
 constexpr Vec3d kSpacing{1, 1.3, 1.7};
 
-Step step_of(double curvature_weight, double advection_weight = 0) {
+levelset::Step step_of(double curvature_weight, double advection_weight = 0) {
   LevelsetConfig config;
   config.curvature_weight = curvature_weight;
   config.advection_weight = advection_weight;
@@ -41,7 +41,7 @@ Stencil<float> stencil_of(const Vec3d& centre, const std::function<double(const 
 }
 
 TEST_CASE("the curvature is the sum of the principal ones times the gradient, however flat phi") {
-  const Step s = step_of(0.5);
+  const levelset::Step s = step_of(0.5);
   const double slope = GENERATE(1.0, 0.02, -0.5);
   const Vec3d on_ball =
       GENERATE(Vec3d{24, 0, 0}, Vec3d{0, 17, 17}, Vec3d{-14, 14, 14}, Vec3d{9, -20, 10});
@@ -59,7 +59,7 @@ TEST_CASE("the curvature is the sum of the principal ones times the gradient, ho
 }
 
 TEST_CASE("the upwind gradient is from where the front comes") {
-  const Step s = step_of(0.5);
+  const levelset::Step s = step_of(0.5);
   const Vec3d n = GENERATE(Vec3d{0.6, -0.5, 0.2}, Vec3d{-0.1, 0.7, -0.9});
   const auto plane = stencil_of({1, 2, 3}, [&](const Vec3d& at) { return dot(n, at); });
   for (const float speed : {1.0F, -1.0F}) {
@@ -80,7 +80,7 @@ TEST_CASE("the upwind gradient is from where the front comes") {
 }
 
 TEST_CASE("attraction takes the difference from the side that it comes from") {
-  const Step s = step_of(0, 1);
+  const levelset::Step s = step_of(0, 1);
   const auto kink = stencil_of({}, [](const Vec3d& at) {
     const auto side = [](double x, double below, double above) {
       return x * (x < 0 ? below : above);
@@ -96,7 +96,7 @@ TEST_CASE("attraction takes the difference from the side that it comes from") {
 }
 
 TEST_CASE("a step is the sum of its terms with their weights") {
-  const Step s = step_of(0.25, 2);
+  const levelset::Step s = step_of(0.25, 2);
   const auto ball = stencil_of({24, 0, 0}, [](const Vec3d& at) { return norm(at) - 24; });
   const double curvature = curvature_flow(ball, s), gradient = upwind_gradient(ball, 1.0F, s);
   const auto change = [&](float speed) {

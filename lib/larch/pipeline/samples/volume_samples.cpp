@@ -13,6 +13,7 @@
 #include "larch/config/config.h"
 #include "larch/config/json_text.h"
 #include "larch/core/error.h"
+#include "larch/io/dicom/dicom_writer.h"
 #include "larch/io/image/image.h"
 #include "larch/io/markups/markups.h"
 #include "larch/pipeline/samples/samples.h"
