@@ -4,8 +4,7 @@
 
 namespace larch::perf {
 
-/// Register the benchmarks of one operation for every place, and first what bounds them on a card.
-void register_ceilings();
+/// Register the benchmarks of one operation for every place.
 void register_integral();
 void register_evaluate();
 void register_boost();

@@ -17,7 +17,6 @@ int main(int argc, char** argv) {
       benchmark::AddCustomContext(place.name,
                                   larch::describe(place.context.device, place.context.threads));
     }
-    larch::perf::register_ceilings();
     larch::perf::register_integral();
     larch::perf::register_evaluate();
     larch::perf::register_boost();
