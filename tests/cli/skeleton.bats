@@ -312,17 +312,6 @@ PY
   [ "$(cat b.txt)" = hellohello ]
 }
 
-@test "--skip-existing repeats a run of which only a part is there" {
-  text_file
-  echo old > b.txt
-  expect 6 app -i a.txt -o b.txt --copy c.txt --skip-existing
-  [ "$(cat b.txt)" = old ]
-  absent c.txt
-  expect 0 app -i a.txt -o b.txt --force
-  expect 0 app -i a.txt -o b.txt --copy c.txt --skip-existing
-  [ "$(cat c.txt)" = hellohello ]
-}
-
 @test "records, companions and the report are not replaced unasked" {
   text_file
   for name in b.txt.json b.txt.tsv r.json; do
@@ -387,15 +376,6 @@ PY
   expect 6 app -i a.txt -o d.txt --fail nothing
   absent d.txt
   no_temporaries
-}
-
-@test "a full disk" {
-  text_file
-  small_disk disk 1024
-  expect 6 app -i a.txt -o disk/b.txt --megabytes 4
-  has err.txt "cannot write 'disk/b.txt'"
-  has err.txt "No space left on device"
-  [ -z "$(ls -A disk)" ]
 }
 
 @test "a limit on file sizes" {

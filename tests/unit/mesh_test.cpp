@@ -162,17 +162,6 @@ TEST_CASE("a torus has Euler characteristic 0") {
   CHECK(mesh::euler_characteristic(surface) == 0);
 }
 
-TEST_CASE("the surface does not depend on the number of threads") {
-  const Volume<float> field = sphere_field(grid_of({50, 40, 45}), {25, 20, 22}, 17);
-  Context one, three;
-  three.threads = 3;
-  const Mesh a = marching_cubes(field, 0, one), b = marching_cubes(field, 0, three);
-  CHECK(a.vertices_mm == b.vertices_mm);
-  CHECK(a.triangles == b.triangles);
-  const Mesh c = mesh::smooth(a, {}, one), d = mesh::smooth(b, {}, three);
-  CHECK(c.vertices_mm == d.vertices_mm);
-}
-
 TEST_CASE("is_closed sees a hole, a flipped triangle and a doubled one") {
   const Mesh good = marching_cubes(Volume<uint8_t>(grid_of({2, 2, 2}), 1), Context{});
   CHECK(mesh::is_closed(good));

@@ -183,35 +183,6 @@ TEST_CASE("lambda 0 is the threshold at one half") {
   for (int64_t i = 3; i < p.voxels(); ++i) REQUIRE(nearly[i] == labels[i]);
 }
 
-TEST_CASE("a single voxel stays while its term exceeds its surface") {
-  // Six edges of 2/3 mm^2 each: it pays to keep the voxel while 1 > 4 lambda.
-  Volume<float> p(grid_of({5, 5, 5}), 0);
-  p({2, 2, 2}) = 1;
-  CHECK(foreground(graph_cut(p, nullptr, everything_free(0.249, 6), Context{})) == 1);
-  CHECK(foreground(graph_cut(p, nullptr, everything_free(0.251, 6), Context{})) == 0);
-  // The same hole in the foreground is filled at the same weight.
-  for (float& value : p) value = 1 - value;
-  CHECK(foreground(graph_cut(p, nullptr, everything_free(0.249, 6), Context{})) == 124);
-  CHECK(foreground(graph_cut(p, nullptr, everything_free(0.251, 6), Context{})) == 125);
-}
-
-TEST_CASE("a thin plate in an anisotropic grid is cut by area in mm") {
-  // A plate one voxel thick across the whole volume, normal to z. Dropping it costs (2p - 1) dV a
-  // voxel, keeping it two faces.
-  const Grid grid = grid_of({6, 6, 5}, {1, 1, 3});
-  Volume<float> p(grid, 0.0f);
-  for (int y = 0; y < 6; ++y) {
-    for (int x = 0; x < 6; ++x) p({x, y, 2}) = 0.9f;
-  }
-  double face = 0;  // edges that cross one face, per voxel
-  for (const EdgeWeight& w : crofton_weights(grid, 6)) {
-    if (w.offset.z != 0) face += w.area_mm2;
-  }
-  const double limit_mm = 0.8 * 3 / (2 * face);
-  CHECK(foreground(graph_cut(p, nullptr, everything_free(0.99 * limit_mm, 6), Context{})) == 36);
-  CHECK(foreground(graph_cut(p, nullptr, everything_free(1.01 * limit_mm, 6), Context{})) == 0);
-}
-
 TEST_CASE("Crofton weights: 6 neighbours, isotropic") {
   for (const EdgeWeight& w : crofton_weights(grid_of({9, 9, 9}, {2, 2, 2}), 6)) {
     CHECK(w.area_mm2 == Approx(4 * 2.0 / 3));
@@ -241,22 +212,6 @@ TEST_CASE("the cut's area is that of a sphere, whatever the spacing") {
   CHECK(area == Approx(4 * 3.14159265 * radius_mm * radius_mm).epsilon(0.03));
 }
 
-TEST_CASE("a larger lambda gives less surface and a worse fit") {
-  const Volume<float> p = blob(grid_of({20, 22, 18}, {1, 1, 1.5}), 1.4);
-  const auto weights = crofton_weights(p.grid(), 26);
-  double last_area = 1e300, last_data = -1;
-  for (const double lambda_mm : {0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2}) {
-    const auto labels = graph_cut(p, nullptr, everything_free(lambda_mm, 26), Context{});
-    const Energies e = energies(p, labels, weights);
-    CHECK(e.area <= last_area + 1e-3);
-    CHECK(e.data >= last_data - 1e-3);
-    last_area = e.area;
-    last_data = e.data;
-  }
-  const auto threshold = graph_cut(p, nullptr, everything_free(0, 26), Context{});
-  CHECK(last_area < 0.5 * energies(p, threshold, weights).area);
-}
-
 TEST_CASE("the band gives what the whole volume gives when it is wide enough") {
   const Volume<float> p = blob(grid_of({24, 24, 24}), 0.5);
   GraphCutConfig banded;
@@ -272,19 +227,6 @@ TEST_CASE("the band gives what the whole volume gives when it is wide enough") {
   CHECK(foreground(threshold) ==
         std::count_if(p.begin(), p.end(), [](float v) { return v > 0.5f; }));
   CHECK_FALSE(std::equal(all.begin(), all.end(), threshold.begin()));
-}
-
-TEST_CASE("the labels do not depend on the number of threads") {
-  const Volume<float> p = random_volume(grid_of({30, 20, 25}), 9);
-  GraphCutConfig config;
-  config.lambda_mm = 0.08;  // leaves many components
-  config.band_voxels = 0;
-  config.band_low = 0.4;
-  config.band_high = 0.6;
-  Context one, three;
-  three.threads = 3;
-  const auto a = graph_cut(p, nullptr, config, one), b = graph_cut(p, nullptr, config, three);
-  CHECK(std::equal(a.begin(), a.end(), b.begin()));
 }
 
 TEST_CASE("contrast weights move the surface to the image's edge") {

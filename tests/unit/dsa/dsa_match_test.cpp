@@ -119,28 +119,6 @@ DsaConfig literal() {
   return {.literal = true};
 }
 
-/// A frame of each kind that is compared: texture that moves, with noise, with places that do not
-/// count.
-Matching matching_of(int set) {
-  Matching m;
-  m.size = {107, 91, 1};
-  m.mask = textured(m.size, 0, 0, 20, 1);
-  for (int frame = 0; frame < 3; ++frame) {
-    const Image image =
-        textured(m.size, 2.3 * frame, -1.7 * set, 20, 7 + static_cast<uint64_t>(frame));
-    m.frames.insert(m.frames.end(), image.begin(), image.end());
-  }
-  if (set > 0) {
-    for (size_t i = 0; i < m.frames.size(); i += 97) m.frames[i] = kNoSample;
-    for (size_t i = 3000; i < 5500; ++i) m.mask[i] = kNoSample;
-  }
-  m.grid = make_block_grid(m.size, {51, 40, 1}, {51, 40, 1});
-  m.config.range = 4;
-  m.shift = set == 2 ? 5 : 3;
-  m.shift_step = 1;
-  return m;
-}
-
 }  // namespace
 
 TEST_CASE("a whole-pixel translation without noise is found") {
@@ -269,28 +247,6 @@ TEST_CASE(
   CHECK(beyond > 3000);
 }
 
-TEST_CASE("blocks are the same for any number of threads and any batch") {
-  for (int set = 0; set < 3; ++set) {
-    for (const Metric metric : {Metric::kEhd, Metric::kEntropy}) {
-      for (const bool is_literal : {false, true}) {
-        Matching m = matching_of(set);
-        m.config.metric = metric;
-        m.config.literal = is_literal;
-        const std::vector<BlockMatch> one = m.run(1), again = m.run(3);
-        CHECK(same_bytes(one, again));
-        const size_t pixels_of_frame = m.mask.size(), blocks = one.size() / 3;
-        Matching last = m;
-        last.shift += 2 * m.shift_step;
-        last.frames.assign(m.frames.begin() + static_cast<std::ptrdiff_t>(2 * pixels_of_frame),
-                           m.frames.end());
-        const std::vector<BlockMatch> alone = last.run(1);
-        CHECK(
-            same_bytes(alone, {one.begin() + static_cast<std::ptrdiff_t>(2 * blocks), one.end()}));
-      }
-    }
-  }
-}
-
 TEST_CASE("entropy and energy agree about a translation") {
   Matching m = one_block(textured(kSize, 0, 0, 15, 1), textured(kSize, 2.4, -1.3, 15, 2));
   m.config.metric = Metric::kEntropy;
@@ -367,29 +323,6 @@ TEST_CASE("blocks at the border compare what lies in the image") {
       if (!is_literal) CHECK(pixels(match.vector.x) == Approx(6.5).margin(0.1));
       if (!is_literal) CHECK(pixels(match.vector.y) == Approx(5.5).margin(0.1));
       CHECK((match.best.count < 4096) == !is_literal);
-    }
-  }
-}
-
-TEST_CASE("images narrower than a block, and windows wider than an image") {
-  for (const Vec3i& size : {Vec3i{17, 203, 1}, Vec3i{203, 17, 1}}) {
-    for (const bool has_base : {false, true}) {
-      for (const int range : {4, 24}) {
-        Matching m;
-        m.size = size;
-        m.mask = textured(size, 0, 0, 5, 1);
-        m.frames = textured(size, 1.4, 1.2, 5, 2);
-        m.grid = make_block_grid(size, {64, 64, 1}, {64, 64, 1});
-        m.config.range = range;
-        if (has_base) {
-          m.base_grid = &m.grid;
-          m.base.assign(static_cast<size_t>(m.grid.blocks()), Vec3i{65536, 65536, 0});
-        }
-        for (const BlockMatch& match : m.run()) {
-          CHECK(pixels(match.vector.x) == Approx(1.4).margin(0.15));
-          CHECK(pixels(match.vector.y) == Approx(1.2).margin(0.15));
-        }
-      }
     }
   }
 }

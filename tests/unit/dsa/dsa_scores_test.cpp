@@ -144,22 +144,6 @@ TEST_CASE("EHD of Gaussian noise is what theory says") {
   CHECK(s.corrected.ehd == s.uncorrected.ehd);
 }
 
-TEST_CASE("scores are the same for any number of threads, and need all columns") {
-  const Scored one = score(1.6, true), two = score(1.6, true, {}, 3);
-  CHECK(one.scores[0].corrected.rms == two.scores[0].corrected.rms);
-  CHECK(one.scores[0].corrected.ehd == two.scores[0].corrected.ehd);
-  CHECK(one.scores[0].vessel_pixels == two.scores[0].vessel_pixels);
-  const auto mask = frame_of(1, 0, false);
-  const MaskInput input{
-      {kSide, kSide, 1}, {mask}, make_sample_table({12, false, true, Domain::kLog}, {}), {}, {}};
-  SubtractedFrames lacking = one.frames;
-  lacking.shifted.clear();
-  const Context context;
-  CHECK_THROWS_AS(score_frames(make_score_basis(make_mask(input, {}, context), context), mask,
-                               lacking, {}, context),
-                  UsageError);
-}
-
 TEST_CASE("nothing that can be measured gives no number") {
   std::vector<uint16_t> black(static_cast<size_t>(kSide) * kSide, 0);
   const Context context;

@@ -231,20 +231,6 @@ TEST_CASE(
   CHECK(shifted.vectors == std::vector<Vec3i>{{3 << kVectorBits, -3 * (1 << kVectorBits), 0}});
 }
 
-TEST_CASE("the shift of whole frames is left out if nothing needs it; nothing else changes") {
-  const Sequence sequence = moving_sequence(1);
-  DsaConfig config;
-  config.literal = true;  // otherwise blocks start at it
-  const SubtractedFrames with = sequence.subtracted(config);
-  const SubtractedFrames without = sequence.subtracted(config, {.shift = false});
-  CHECK(with.shift[0] != Vec3i{});
-  CHECK(without.shift == std::vector<Vec3i>{{}});
-  CHECK(with.difference == without.difference);
-  const SubtractedFrames needed = sequence.subtracted(config, {.shifted = true, .shift = false});
-  CHECK(needed.shift == with.shift);
-  CHECK(sequence.subtracted({}, {.shift = false}).shift != without.shift);
-}
-
 TEST_CASE("motion breaks between blocks that keep still and others that move") {
   // Bars, whose blocks cannot tell how far they move along y, beside texture that moves further
   // than the frame.

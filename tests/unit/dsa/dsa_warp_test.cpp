@@ -99,24 +99,6 @@ Pair random_pair(uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("without vectors the output is the plain difference") {
-  const Pair pair = random_pair(3);
-  const BlockGrid grid = make_block_grid(pair.size, pair.size, pair.size);
-  DsaConfig config;
-  config.normalize = Normalize::kNone;
-  for (const Vessels vessels : {Vessels::kDark, Vessels::kBright}) {
-    config.vessels = vessels;
-    const Subtracted out = pair.subtract(config, {}, grid);
-    const auto difference = out.difference;
-    const int sign = vessels == Vessels::kDark ? 1 : -1;  // linear values: agent lowers them
-    for (size_t i = 0; i < difference.size(); ++i) {
-      REQUIRE(difference[i] == sign * std::lrint((pair.contrast[i] - pair.mask[i]) / 4.0));
-    }
-    CHECK(out.figures.mode == 0);
-    CHECK(out.figures.pixels[0] == difference.size());
-  }
-}
-
 TEST_CASE("whole-pixel motion moves the mask, and the edge is marked") {
   Pair pair = random_pair(4);
   const int32_t width = pair.size.x;

@@ -57,21 +57,6 @@ TEST_CASE("a front of constant speed moves by the time, outwards and inwards") {
   CHECK(ball_radius(narrow) - 10 >= -0.40);
   CHECK(ball_radius(narrow) - 10 <= 0.05);
 }
-
-TEST_CASE("planes move by the time, along an axis and aslant") {
-  const Grid grid = levelset_grid({48, 48, 48});
-  const auto straight = moved(volume_of<float>(grid, [](const Vec3d& at) { return at.x - 10; }),
-                              constant_speed(grid, 1), 0, 0.25, 20);
-  CHECK(crossing_mm(straight, {0, 24, 24}, 0) == Approx(30).margin(0.15));
-  const double root3 = std::sqrt(3.0);
-  const auto slanted =
-      volume_of<float>(grid, [&](const Vec3d& at) { return (at.x + at.y + at.z - 60) / root3; });
-  const auto front = [&](double time) {
-    return crossing_mm(moved(slanted, constant_speed(grid, 1), 0, 0.25, time), {0, 24, 24}, 0) /
-           root3;
-  };
-  CHECK(front(8) - front(2) == Approx(6).epsilon(0.02));
-}
 /// Whether a front gets through a hole of a radius in a wall, from one slab to the other.
 bool passes(double radius) {
   const Grid grid = levelset_grid({40, 32, 32});

@@ -10,25 +10,6 @@ using namespace larch;
 using namespace larch::levelset;
 using namespace larch::test;
 
-TEST_CASE("threads and trackers make no difference, with all terms on") {
-  SegmentRequest request = halves_request();
-  for (int64_t i = 0; i < request.image.voxels(); ++i) {
-    request.image[i] += static_cast<float>(10 * hash_unit(4, 0, static_cast<uint64_t>(i)));
-  }
-  request.config.advection_weight = 0.3;
-  request.config.max_distance_mm = 15;
-  request.config.max_iterations = 150;
-  const SegmentResult one = segment(request, {});
-  REQUIRE(one.by_label[0].voxels > 5000);
-  Context two;
-  two.threads = GENERATE(2, 7);
-  request.config.tracker = GENERATE(Tracker::kBuffers, Tracker::kBrick);
-  const SegmentResult other = segment(request, two);
-  CHECK(same_phi(one, other));
-  CHECK(same_labels(one, other));
-  CHECK(one.progress.iterations == other.progress.iterations);
-}
-
 TEST_CASE("a segmentation tells its progress, warns by the name of the image, and stops") {
   SegmentRequest request = ball_request(20);
   request.name = "ball.mha";

@@ -34,15 +34,6 @@ pbt::Model train_on(const std::vector<voxels::TrainingVolume>& volumes,
 
 }  // namespace
 
-TEST_CASE("the model file does not depend on threads") {
-  const voxels::TrainConfig config = config_with_everything();
-  const std::vector<voxels::TrainingVolume> volumes = fixtures::hard_volumes(3);
-  const std::string one = bytes_of(train_on(volumes, config, {}, context_of(1)));
-  CHECK(bytes_of(train_on(volumes, config, {}, context_of(2))) == one);
-  CHECK(bytes_of(train_on(volumes, config, {}, context_of(8))) == one);
-  CHECK(bytes_of(train_on(volumes, config, {}, context_of(1, 2))) != one);
-}
-
 TEST_CASE("a training that is stopped at any node goes on to the same bytes") {
   const voxels::TrainConfig config = config_with_everything();
   const std::vector<voxels::TrainingVolume> volumes = fixtures::hard_volumes(3);

@@ -425,30 +425,6 @@ TEST_CASE("depth 0 is a constant, depth 32 ends where samples do") {
   CHECK(lossy_nodes(deep) == 0);
 }
 
-TEST_CASE("The two kinds of weak classifiers and the balance rules all learn") {
-  const std::vector<TrainingVolume> volumes{
-      fixtures::ball_volume({{16, 15, 14}, 4.5, 560, 440, 250}, 1)};
-  for (const learning::WeakKind weak :
-       {learning::WeakKind::kHist64, learning::WeakKind::kThreshold}) {
-    for (const Balance balance : {Balance::kEqual, Balance::kMass}) {
-      TrainConfig config = fixtures::small_config();
-      config.features.sizes = {1, 2, 3};
-      config.features.count = 1200;
-      config.samples.positives_per_volume = config.samples.negatives_per_volume = 100000;
-      config.tree.weak = weak;
-      config.tree.balance = balance;
-      const Model model = train_on(volumes, config);
-      CHECK(error_of(model, volumes[0]) < 0.06);  // 0.11 are positive
-      if (weak == learning::WeakKind::kThreshold) {
-        for (const WeakClassifier& w : model.weaks) {
-          const uint64_t steps = (w.mask ^ (w.mask >> 1)) & ~(uint64_t{1} << 63);
-          CHECK((steps & (steps - 1)) == 0);
-        }
-      }
-    }
-  }
-}
-
 TEST_CASE("Nothing is learned from the corners of the box around an oblique image") {
   Grid grid = grid_of({24, 24, 6});
   const double half = std::sqrt(0.5);

@@ -322,24 +322,6 @@ TEST_CASE("a chain of depth 32") {
   CHECK_THROWS_AS(check_model(model), InputError);
 }
 
-TEST_CASE("Evaluation refuses an image that does not fit the model") {
-  const Model model = fixtures::random_model(1);
-  const Volume<int16_t> v = noise_volume({5, 5, 5}, 1);
-  const auto set_of = [&](std::span<const image::ChannelSpec> channels, int pad) {
-    return image::integral_set(v.view(), channels, model.padding, pad, context_of());
-  };
-  const EvaluateConfig config;
-  CHECK_THROWS_AS(evaluate<float>(model, set_of(model.channels, model.reach() - 1), v.grid(),
-                                  config, context_of()),
-                  UsageError);
-  CHECK_THROWS_AS(evaluate<float>(model, set_of(std::span(model.channels).first(1), model.reach()),
-                                  v.grid(), config, context_of()),
-                  UsageError);
-  CHECK_THROWS_AS(evaluate<float>(model, set_of(model.channels, model.reach()), grid_of({5, 5, 6}),
-                                  config, context_of()),
-                  UsageError);
-}
-
 TEST_CASE("the walk that auto means") {
   const Device gpu = Device::cuda(0), cpu = Device::cpu();
   CHECK(chosen_walk(Walk::kAuto, 6, 1, gpu) == Walk::kTile);

@@ -129,15 +129,6 @@ TEST_CASE("a vertex is the same place in all cases") {
   CHECK(most < 0.06);
 }
 
-TEST_CASE("the correspondence does not depend on the number of threads") {
-  const Correspondence one = corresponded(1);
-  CHECK(one.mean_mm == found().mean_mm);
-  for (size_t i = 0; i < one.cases.size(); ++i) {
-    CHECK(one.cases[i].vertices_mm == found().cases[i].vertices_mm);
-    CHECK(one.cases[i].distance_voxels == found().cases[i].distance_voxels);
-  }
-}
-
 TEST_CASE("the shape model of ellipsoids has few modes of weight") {
   std::vector<std::vector<Vec3d>> vertices;
   for (const CorrespondedCase& c : found().cases) vertices.push_back(c.vertices_mm);

@@ -25,32 +25,25 @@ struct ForestTable {
   uint32_t classes = 2;
 };
 
-struct GrownForest {
-  std::vector<tree::ForestTree> trees;
-};
-
-/// Grows trees on a source; those of `resume` go on. Rounds after `stop` in all are not begun.
-inline GrownForest grow_trees(const std::shared_ptr<const learning::FeatureSource>& source,
-                              const std::vector<uint16_t>& label, uint32_t classes,
-                              const tree::ForestConfig& config, const Context& context,
-                              int64_t memory = 0, const GrownForest* resume = nullptr,
-                              size_t stop = SIZE_MAX) {
-  std::vector<uint32_t> all(label.size());
+inline tree::Forest grow_forest(const ForestTable& table, const tree::ForestConfig& config,
+                                const Context& context) {
+  const auto source =
+      std::make_shared<learning::ResponseSource<TableResponse>>(table.table.source());
+  std::vector<uint32_t> all(table.label.size());
   std::iota(all.begin(), all.end(), 0u);
   const auto maps = source->range(
       std::span(all).first(std::min<size_t>(all.size(), learning::kMaximumRanged)), context);
-  std::vector<uint64_t> counts(classes, 0);
-  for (const uint16_t l : label) ++counts[l];
+  std::vector<uint64_t> counts(table.classes, 0);
+  for (const uint16_t l : table.label) ++counts[l];
   const auto weights = tree::class_weights(config, counts);
-  GrownForest grown;
-  size_t rounds = 0;
+  std::vector<tree::ForestTree> grown;
   for (size_t t = 0; t < static_cast<size_t>(config.trees); ++t) {
     const bool draws = config.bootstrap.value_or(true);
-    std::vector<uint32_t> times(label.size(), draws ? 0 : 1);
+    std::vector<uint32_t> times(all.size(), draws ? 0 : 1);
     for (size_t i = 0; draws && i < times.size(); ++i) {
       ++times[hash_below(t, 3, i, static_cast<uint32_t>(times.size()))];
     }
-    tree::ForestTask task{config, classes, label, times, weights, t};
+    tree::ForestTask task{config, table.classes, table.label, times, weights, t};
     task.draw = [&](uint32_t round) {
       tree::RoundColumns out{source, {}, {}};
       for (uint32_t c = 0; c < source->columns(); ++c) {
@@ -62,46 +55,10 @@ inline GrownForest grow_trees(const std::shared_ptr<const learning::FeatureSourc
       }
       return out;
     };
-    task.memory_bytes = memory;
-    if (resume != nullptr && t < resume->trees.size()) task.resume = &resume->trees[t];
-    tree::ForestTree so_far;
-    task.after_round = [&](const tree::ForestTree& tree) {
-      so_far = tree;
-      if (++rounds == stop) throw Stopped("enough", static_cast<ExitCode>(143));
-    };
-    try {
-      grown.trees.push_back(tree::grow_tree(task, context).tree);
-    } catch (const Stopped&) {
-      grown.trees.push_back(so_far);
-      return grown;
-    }
+    grown.push_back(tree::grow_tree(task, context).tree);
   }
-  return grown;
-}
-
-inline tree::Forest forest_of(const GrownForest& grown, const std::vector<uint32_t>& weights) {
-  return tree::forest_of(grown.trees, static_cast<uint32_t>(weights.size()), weights,
+  return tree::forest_of(grown, table.classes, weights,
                          [](size_t, const tree::PickedColumn& pick) { return pick.column; });
-}
-
-inline std::shared_ptr<const learning::FeatureSource> source_of(const ForestTable& table) {
-  return std::make_shared<learning::ResponseSource<TableResponse>>(table.table.source());
-}
-
-inline tree::Forest grow_forest(const ForestTable& table, const tree::ForestConfig& config,
-                                const Context& context, int64_t memory = 0,
-                                const GrownForest* resume = nullptr) {
-  std::vector<uint64_t> counts(table.classes, 0);
-  for (const uint16_t l : table.label) ++counts[l];
-  return forest_of(
-      grow_trees(source_of(table), table.label, table.classes, config, context, memory, resume),
-      tree::class_weights(config, counts));
-}
-/// The trees after so many rounds in all.
-inline GrownForest grow_until(const ForestTable& table, const tree::ForestConfig& config,
-                              size_t stop) {
-  return grow_trees(source_of(table), table.label, table.classes, config, cpu_context(2), 0,
-                    nullptr, stop);
 }
 
 /// The distributions of items, [item][class].

@@ -114,24 +114,6 @@ TEST_CASE("Half-moons: one tree comes within 1 % of the reference's accuracy") {
   }
 }
 
-TEST_CASE("A forest does not depend on threads, memory or where it was resumed") {
-  const ForestTable training(fixtures::half_moons(1500, 1));
-  tree::ForestConfig config;
-  config.trees = 3;
-  config.depth = 6;
-  config.round_features = 5;
-  config.leaf_share = 0.7;
-  const tree::Forest one = grow_forest(training, config, cpu_context(1));
-  CHECK(fixtures::same(grow_forest(training, config, cpu_context(3)), one));
-  // Histograms of a few leaves at a time.
-  CHECK(fixtures::same(grow_forest(training, config, cpu_context(2), 2 * 16 * 1500), one));
-  for (const size_t stop : {1u, 4u, 7u}) {
-    const fixtures::GrownForest part = fixtures::grow_until(training, config, stop);
-    CHECK(fixtures::same(grow_forest(training, config, cpu_context(2), 0, &part), one));
-  }
-  CHECK_THROWS_AS(grow_forest(training, config, cpu_context(2), 1000), MemoryError);
-}
-
 TEST_CASE("Degenerate samples give a forest all the same") {
   tree::ForestConfig config;
   config.trees = 2;
