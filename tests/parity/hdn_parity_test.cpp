@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,10 +12,9 @@
 #include "larch/features/steerable/steerable.h"
 #include "larch/hdn/detect.h"
 #include "larch/hdn/train/stage_training.h"
-#include "larch/phantom/poses.h"
 #include "larch/pose/hypotheses.h"
-#include "larch/voxels/pool.h"
 #include "tests/parity/cuda_context.h"
+#include "tests/unit/hdn/hdn_course.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 #include "tests/unit/pbt/pbt_same_trees.h"
 #include "tests/unit/tree/forest_fixtures.h"
@@ -340,72 +338,36 @@ TEST_CASE("clusters and seeds are the same bytes on both devices",
     }
 }
 
-/// A small training: an object and one that goes with it, at two levels.
-struct Course {
-  Course() {
-    phantom::PosesConfig phantom;
-    const int side = sized(64, 32);
-    phantom.size = {side, side, side};
-    phantom.spacing_mm = {kExtent / side, kExtent / side, kExtent / side};
-    phantom.structures = 2;
+/// A training of two structures, small where kernels are emulated: stages with boxes take long
+/// there.
+struct Course : fixtures::Course {
+  Course() : fixtures::Course(sized(64, 32), {{"parent", ""}, {"child", "parent"}}) {
+    const double mm = 96.0 / phantom.size[0];
+    phantom.spacing_mm = {mm, mm, mm};
     phantom.rotation_deg = 15;
     phantom.snr = 20;
-    for (int n = 0; n < sized(8, 6); ++n) {
-      Volume<int16_t> image = phantom::make_poses(phantom, 1, n, 2).image;
-      std::vector<std::optional<Pose>> poses;
-      for (const phantom::PlacedObject& o : phantom::place_objects(phantom, 1, n)) {
-        poses.emplace_back(o.pose);
-      }
-      images.push_back(image);
-      const Grid grid = image.grid();
-      cases.push_back(make_training_case(std::to_string(n), std::move(image), grid, poses, 1, {}));
-    }
-    std::sort(cases.begin(), cases.end(),
-              [](const TrainingCase& a, const TrainingCase& b) { return a.digest < b.digest; });
-    for (size_t c = 0; c < cases.size(); ++c) cases[c].group = c;
-    // Stages with boxes take long where kernels are emulated.
     const auto last = sized(LevelStages::kAll, LevelStages::kPosition);
-    config.structures = {{"parent", {1}, "", {LevelStages::kAll, last}},
-                         {"child", {2}, "parent", {LevelStages::kPositionOrientation, last}}};
-    config.halvings = 1;
+    config.structures[0].stages = {LevelStages::kAll, last};
+    config.structures[1].stages = {LevelStages::kPositionOrientation, last};
     config.rotation_step_deg = {30};
     config.scale_step = 1.3;
     config.keep_first = config.keep = {20, 10, 10};
-    config.folds = 2;
     config.positives_per_volume = 8;
     config.negatives_per_volume = sized(100, 30);
     shared.features.count = sized(500, 60);
-    shared.features.window = 9;
-    shared.tree.depth = 2;
     shared.tree.rounds = {sized(5, 2)};
     shared.tree.min_samples = 10;
     shared.tree.min_class_samples = 3;
     shared.forest.trees = sized(20, 3);
     shared.forest.depth = sized(6, 2);
     shared.forest.round_features = sized(100, 20);
-    shared.validation.fraction = 0;
-    start.space.spacing_mm = Vec3d{1, 1, 1} * phantom.spacing_mm[0];
-    start.space.intensity.steps = 2000;
-    start.halvings = 1;
-    start.channels = voxels::channel_specs(shared.features);
-    for (const StructureConfig& s : config.structures) {
-      Structure& structure = start.structures.emplace_back();
-      structure.name = s.name;
-      structure.parent = static_cast<int32_t>(start.structures.size()) - 2;
-    }
+    prepare(sized(8, 6));
   }
 
   Model train_on(const Context& context) const {
     TrainReport report;
     return train_network(cases, start, config, shared, {}, report, context);
   }
-
-  static constexpr double kExtent = 96;
-  std::vector<Volume<int16_t>> images;
-  std::vector<TrainingCase> cases;
-  HdnConfig config;
-  SharedConfig shared;
-  Model start;
 };
 
 void check_same_detectors(const std::vector<Detector>& a, const std::vector<Detector>& b) {
@@ -478,11 +440,11 @@ TEST_CASE("a network finds the same poses on both devices") {
       GENERATE(voxels::ClassifierKind::kTree, voxels::ClassifierKind::kForest);
   Model model = course.train_on(fixtures::context_of(2));
   model.structures[0].calibration.found = model.structures[0].calibration.least = 0;
-  check_detection(model, course.images[0], false);
-  check_detection(model, course.images[0], false, 0.4);
+  check_detection(model, course.image(0), false);
+  check_detection(model, course.image(0), false, 0.4);
   // The child is searched everywhere where nothing is sure enough to be its parent.
   model.structures[0].calibration.found = model.structures[0].calibration.least = 1;
-  check_detection(model, course.images[1], true);
+  check_detection(model, course.image(1), true);
 }
 
 }  // namespace
