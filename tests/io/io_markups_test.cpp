@@ -44,26 +44,6 @@ const std::string kSound =
 
 }  // namespace
 
-TEST_CASE("points keep every digit and their names") {
-  const TemporaryFolder folder;
-  const std::string path = folder / "points.mrk.json";
-  PointSet points;
-  points.points_mm = {{1.0 / 3, -2e-17, 1e6}, {0, -0.1, 7}};
-  points.names = {"apex \"left\"", "b\xff"};  // the second is no UTF-8
-  write_points(path, points);
-  PointSet back = read_points(path);
-  CHECK(back.points_mm == points.points_mm);
-  REQUIRE(back.names.size() == 2);
-  CHECK(back.names[0] == points.names[0]);
-  points.names.clear();
-  write_points(path, points);
-  CHECK(read_points(path).names.empty());
-  CHECK(read_points(path).points_mm == points.points_mm);
-  points.points_mm[1].y = std::numeric_limits<double>::infinity();
-  CHECK_THAT(message_of<InputError>([&] { write_points(path, points); }),
-             Catch::Contains("point 2 has a position that is not finite"));
-}
-
 TEST_CASE("points of Slicer in RAS, some of which are not placed") {
   const TemporaryFolder folder;
   const std::string path = folder / "points.mrk.json";

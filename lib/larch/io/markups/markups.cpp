@@ -169,14 +169,12 @@ OrderedJson new_markup(const char* type) {
   return {{"type", type}, {"coordinateSystem", "LPS"}, {"coordinateUnits", "mm"}};
 }
 
-OrderedJson control_points(const PointSet& points) {
+OrderedJson control_points(const std::vector<Vec3d>& points_mm) {
   OrderedJson list = OrderedJson::array();
-  for (size_t i = 0; i < points.points_mm.size(); ++i) {
-    OrderedJson point{{"id", std::to_string(i + 1)}};
-    if (!points.names.empty()) point["label"] = points.names[i];
-    point["position"] = json_of(points.points_mm[i]);
-    point["positionStatus"] = "defined";
-    list.push_back(std::move(point));
+  for (size_t i = 0; i < points_mm.size(); ++i) {
+    list.push_back({{"id", std::to_string(i + 1)},
+                    {"position", json_of(points_mm[i])},
+                    {"positionStatus", "defined"}});
   }
   return list;
 }
@@ -275,19 +273,6 @@ void check_names(const std::string& path, const std::vector<DetectedPose>& struc
 
 }  // namespace
 
-void write_points(const std::string& path, const PointSet& points) {
-  for (size_t i = 0; i < points.points_mm.size(); ++i) {
-    const Vec3d& at = points.points_mm[i];
-    if (!std::isfinite(at.x) || !std::isfinite(at.y) || !std::isfinite(at.z)) {
-      bad(path, "point " + std::to_string(i + 1) +
-                    " has a position that is not finite and cannot be written; repair it");
-    }
-  }
-  OrderedJson markup = new_markup("Fiducial");
-  markup["controlPoints"] = control_points(points);
-  write_markups(path, OrderedJson::array({std::move(markup)}));
-}
-
 PointSet read_points(const std::string& path) {
   PointSet out;
   bool named = false;
@@ -333,8 +318,7 @@ void write_poses(const std::string& path, const std::vector<NamedPose>& poses, b
     const int axis = longest_axis(pose.edges_mm);
     OrderedJson line = new_markup("Line");
     line["name"] = name + " axis";
-    line["controlPoints"] =
-        control_points({{axis_end(pose, axis, -0.5), axis_end(pose, axis, 0.5)}, {}});
+    line["controlPoints"] = control_points({axis_end(pose, axis, -0.5), axis_end(pose, axis, 0.5)});
     list.push_back(std::move(line));
   }
   write_markups(path, std::move(list));

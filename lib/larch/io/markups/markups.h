@@ -22,10 +22,6 @@ struct NamedPose {
   Pose pose;
 };
 
-/// Writes one list of points ("Fiducial"). Coordinates keep all their digits. Throws InputError for
-/// a position that is not finite, which JSON has no word for, and OutputError.
-void write_points(const std::string& path, const PointSet& points);
-
 /// Reads the points of all lists of points of a file, in order; points that Slicer calls undefined
 /// or missing are left out. Throws InputError: no JSON, no markups, a coordinate system other than
 /// LPS and RAS, units other than mm, a position that is not three finite numbers.
