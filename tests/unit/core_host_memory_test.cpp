@@ -180,12 +180,5 @@ TEST_CASE("free memory of the host keeps to ulimit -v, and allocations to it") {
 }
 #endif
 
-TEST_CASE("the text of exit code 5 has what was needed and what was free") {
-  const std::string text = out_of_memory_text(123456789);
-  CHECK(text.find("0.11 GiB (123456789 bytes) needed, ") != std::string::npos);
-  CHECK(text.find(" bytes) free (") != std::string::npos);
-  CHECK(out_of_memory_text(0).find("needed") == std::string::npos);
-}
-
 }  // namespace
 }  // namespace larch

@@ -238,19 +238,6 @@ TEST_CASE("A pyramid level is the rounded mean of 2x2x2 voxels, read at x >> lev
   }
 }
 
-TEST_CASE("Padding: clamp repeats the border, zero does not") {
-  Volume<int16_t> v(grid_of({2, 1, 1}));
-  v[0] = 10;
-  v[1] = 30;
-  const IntegralSet clamped =
-      integral_set(v.view(), kIntensityOnly, Padding::kClamp, 3, context_of());
-  const IntegralSet zero = integral_set(v.view(), kIntensityOnly, Padding::kZero, 3, context_of());
-  CHECK(box_sum(clamped, 0, {-3, 0, 0}, {0, 1, 1}) == 30);
-  CHECK(box_sum(clamped, 0, {2, -3, -3}, {5, 4, 4}) == 30 * 3 * 7 * 7);
-  CHECK(box_sum(zero, 0, {-3, 0, 0}, {0, 1, 1}) == 0);
-  CHECK(box_sum(zero, 0, {-3, -3, -3}, {5, 4, 4}) == 40);
-}
-
 TEST_CASE("Integral volumes do not depend on threads or on wider strides") {
   const Volume<int16_t> v = noise_volume({21, 17, 9}, 2);
   const std::vector<ChannelSpec> channels{{ChannelKind::kGaussian, 0},

@@ -150,18 +150,6 @@ TEST_CASE("all pairs of neighbouring cells fit together") {
   }
 }
 
-TEST_CASE("a torus has Euler characteristic 0") {
-  const Grid grid = grid_of({40, 40, 16});
-  Volume<float> field(grid);
-  for (int64_t i = 0; i < field.voxels(); ++i) {
-    const Vec3d p = grid.voxel(i).cast<double>() - Vec3d{19.5, 19.5, 7.5};
-    field[i] = static_cast<float>(4 - std::hypot(std::hypot(p.x, p.y) - 12, p.z));
-  }
-  const Mesh surface = marching_cubes(field, 0, Context{});
-  CHECK(mesh::is_closed(surface));
-  CHECK(mesh::euler_characteristic(surface) == 0);
-}
-
 TEST_CASE("is_closed sees a hole, a flipped triangle and a doubled one") {
   const Mesh good = marching_cubes(Volume<uint8_t>(grid_of({2, 2, 2}), 1), Context{});
   CHECK(mesh::is_closed(good));

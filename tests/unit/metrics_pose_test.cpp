@@ -144,28 +144,5 @@ TEST_CASE("the axial line follows a turn about z, and declared symmetries") {
   CHECK(s["box_iou"] == Approx(1));
 }
 
-TEST_CASE("95 % of the values, and the interval of the mean by the bootstrap") {
-  std::vector<double> values(101);
-  std::iota(values.begin(), values.end(), 0.0);
-  const Summary s = summarise(values);
-  CHECK(s.p95 == Approx(95));
-  // The interval of the normal distribution: sd of the population over the root of n.
-  const double error = 1.96 * std::sqrt(101.0 * 101 - 1) / std::sqrt(12.0) / std::sqrt(101.0);
-  CHECK(s.ci_low == Approx(50 - error).margin(0.5));
-  CHECK(s.ci_high == Approx(50 + error).margin(0.5));
-  std::swap(values[3], values[90]);
-  const Summary again = summarise(values);
-  CHECK(s.count == again.count);
-  CHECK(s.median == again.median);
-  CHECK(s.p95 == again.p95);
-  CHECK(s.mean == again.mean);
-  CHECK(s.sd == again.sd);
-  CHECK(s.ci_low == again.ci_low);
-  CHECK(s.ci_high == again.ci_high);
-  CHECK(summarise(std::vector<double>{1, 2}).p95 == Approx(1.95));
-  CHECK(std::isnan(summarise(std::vector<double>{3}).ci_low));
-  CHECK(summarise(std::vector<double>{3}).p95 == 3);
-}
-
 }  // namespace
 }  // namespace larch::metrics

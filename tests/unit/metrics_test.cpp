@@ -103,18 +103,6 @@ TEST_CASE("overlap with empty masks") {
   CHECK(overlap(none, some).relative_volume_difference == -1);
 }
 
-TEST_CASE("the labels that occur are found") {
-  const Grid grid = grid_of({12, 11, 10}, {1, 1, 3});
-  LabelVolume labels(grid);
-  for (int64_t i = 0; i < labels.voxels(); ++i) {
-    const auto small = static_cast<int32_t>(hash_below(1, 0, i, 5)) - 1;
-    labels[i] = hash_below(1, 1, i, 2) ? small : static_cast<int32_t>(hash_below(1, 2, i, 9)) * 100;
-  }
-  const auto values = labels_in(LabelVolume(grid, 1), labels);
-  CHECK(values.first == std::vector<int32_t>{1});
-  CHECK(values.second == std::vector<int32_t>{-1, 1, 2, 3, 100, 200, 300, 400, 500, 600, 700, 800});
-}
-
 TEST_CASE("surface distance of identical and of empty masks") {
   const Grid grid = grid_of({9, 9, 9});
   const auto a = box(grid, {2, 2, 2}, {6, 7, 5});

@@ -41,17 +41,6 @@ WarpedConfig still() {
   return config;
 }
 
-Vec3d centroid(const LabelVolume& labels, int label) {
-  Vec3d sum;
-  double count = 0;
-  for (int64_t i = 0; i < labels.voxels(); ++i) {
-    if (labels[i] != label) continue;
-    sum += world_from_index(labels.grid(), labels.grid().voxel(i).cast<double>());
-    count += 1;
-  }
-  return sum / count;
-}
-
 }  // namespace
 
 TEST_CASE("a copy without any change is the input, voxel by voxel, also within a larger canvas") {
@@ -71,22 +60,6 @@ TEST_CASE("a copy without any change is the input, voxel by voxel, also within a
   CHECK(other == 0);
   for (const int32_t label : larger.labels) labelled -= label != 0;
   CHECK(labelled == 0);
-}
-
-TEST_CASE("labels of a copy lie where the similarity takes them") {
-  const Input input = make_input();
-  WarpedConfig config;
-  config.canvas = {72, 72, 72};
-  config.spacing_mm = {1, 1, 1};
-  config.shift_mm = 8;
-  for (int number = 0; number < 4; ++number) {
-    const WarpedCase copy = make_warped(input.image, input.labels, config, 5, number, 2);
-    for (const int label : {1, 2}) {
-      const Vec3d expected =
-          copy.world_from_input * centroid(input.labels, label) + copy.translation_mm;
-      CHECK(norm(centroid(copy.labels, label) - expected) < 0.3);
-    }
-  }
 }
 
 TEST_CASE("displacements pull, and are as strong as they are said to be") {

@@ -173,32 +173,6 @@ TEST_CASE("Patches give the values and codes of the definition") {
   }
 }
 
-TEST_CASE("A patch that would be too large is cut into several") {
-  Scene scene(9, 4, 3, 1);
-  const size_t long_feature = 5000;
-  std::vector<features::LinearTap>& taps = scene.columns.taps;
-  taps.clear();
-  for (size_t f = 0; f < 4; ++f) {
-    scene.columns.features[f].first_tap = static_cast<int32_t>(taps.size());
-    scene.columns.features[f].n_tap = long_feature;
-    for (size_t t = 0; t < long_feature; ++t) {
-      taps.push_back({static_cast<int32_t>(f * long_feature + t), 1});
-    }
-  }
-  const auto plans = scene.plan();
-  REQUIRE(plans.size() == 4);
-  for (size_t f = 0; f < 4; ++f) {
-    CHECK(plans[f].first_feature == f);
-    CHECK(plans[f].rows.size() == long_feature);
-  }
-  // The same elements for all features fit one patch.
-  for (features::LinearFeature& feature : scene.columns.features) {
-    feature.first_tap = 0;
-    feature.n_tap = 2000;
-  }
-  CHECK(scene.plan().size() == 1);
-}
-
 TEST_CASE("The matrix holds zoomed codes, for sample and feature counts beside the blocks") {
   for (const auto& [samples, features] :
        {std::pair<size_t, size_t>{1, 1}, {8, 16}, {13, 37}, {67, 47}, {255, 300}}) {

@@ -11,7 +11,7 @@
 namespace larch::fixtures {
 
 /// Two interleaved half-moons, blurred by noise that makes them overlap, and six columns that tell
-/// nothing: sample i of the table of this seed. Written the same way in half_moons_reference.py.
+/// nothing: sample i of the table of this seed.
 inline Table half_moons(size_t samples, uint64_t seed) {
   constexpr double kPi = 3.14159265358979323846, kUnit = 10000, kSpread = 0.25;
   Table table(samples, 8);

@@ -197,19 +197,6 @@ TEST_CASE("first surfaces are the union of what is given, by label") {
   CHECK(surfaces[0].reach_mm({8, 20, 8}) == 9);
   CHECK(surfaces[2].reach_mm({25, 25, 8}) > 10);
 
-  SECTION("nothing is given") {
-    SegmentRequest none;
-    none.image = request.image;
-    CHECK_THROWS_AS(first_surfaces(none, 3, 0, 1), UsageError);
-  }
-  SECTION("a ball between the voxels' centres") {
-    request.spheres.push_back({.centre = {8.5, 8.5, 8.5}, .radius = 0.5});
-    CHECK_THROWS_WITH(first_surfaces(request, 3, 0, 1), Contains("seed 4") && Contains("small"));
-  }
-  SECTION("labels without a label") {
-    request.initial_labels = LabelVolume(grid);
-    CHECK_THROWS_AS(first_surfaces(request, 3, 0, 1), InputError);
-  }
   SECTION("phi that is nowhere below the level, or no number") {
     request.initial_level_mm = -100;
     CHECK_THROWS_WITH(first_surfaces(request, 3, 0, 1), Contains("inside is negative"));

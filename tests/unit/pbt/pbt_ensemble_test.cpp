@@ -158,22 +158,6 @@ TEST_CASE("Trees of an ensemble use their share of the features, and differ") {
   CHECK(masses.size() > 1);  // other volumes, of other sizes
 }
 
-TEST_CASE("Without bootstrap and with all features the trees differ by their samples only") {
-  const auto volumes = fixtures::hard_volumes(2);
-  voxels::TrainConfig config = ensemble_config(2);
-  config.ensemble.bootstrap = false;
-  config.ensemble.feature_share = 1;
-  config.tree.selected_positives = config.tree.selected_negatives = 60;
-  const pbt::Model ensemble = train_on(volumes, config);
-  CHECK(ensemble.nodes[0].mass_positive == ensemble.nodes[ensemble.roots[1]].mass_positive);
-  CHECK(ensemble.nodes[0].mass_negative == ensemble.nodes[ensemble.roots[1]].mass_negative);
-  const pbt::Model a = pbt::extract_tree(ensemble, 0), b = pbt::extract_tree(ensemble, 1);
-  const bool same = a.weaks.size() == b.weaks.size() &&
-                    std::equal(a.weaks.begin(), a.weaks.end(), b.weaks.begin(),
-                               [](const auto& x, const auto& y) { return x.mask == y.mask; });
-  CHECK_FALSE(same);
-}
-
 TEST_CASE("What a tree mined is not seen by the next, and fewer trees are the first of more") {
   const auto volumes = fixtures::hard_volumes(3);
   voxels::TrainConfig config = ensemble_config(3);

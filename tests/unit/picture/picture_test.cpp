@@ -203,18 +203,6 @@ TEST_CASE("the window is set by quantiles, and what is not finite is black") {
   CHECK(pixel(picture, 77, 77) == Colour{0, 0, 0});
 }
 
-TEST_CASE("odd volumes still give a picture of bounded size") {
-  for (const Vec3i size : {Vec3i{1, 1, 1}, Vec3i{1, 1, 50}, Vec3i{2, 3, 900}, Vec3i{700, 2, 2}}) {
-    const Grid grid = grid_of(size, {0.1, 3, 20});
-    const RgbImage picture = qc_picture(Volume<float>(grid, 1), LabelVolume(grid, 0));
-    CHECK(picture.width >= 1);
-    CHECK(picture.width <= 4096);
-    CHECK(picture.height >= 1);
-    CHECK(picture.height <= 4096);
-    CHECK(picture.rgb.size() == static_cast<size_t>(3) * picture.width * picture.height);
-  }
-}
-
 TEST_CASE("pictures need one grid") {
   const Volume<float> image(grid_of({4, 4, 4}));
   CHECK_THROWS_AS(qc_picture(image, LabelVolume(grid_of({4, 4, 5}))), InputError);

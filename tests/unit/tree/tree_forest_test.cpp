@@ -91,8 +91,7 @@ TEST_CASE("Thresholds are the smallest value of a bin, to the last value") {
 }
 
 // Test accuracy of sklearn.tree.DecisionTreeClassifier(criterion="entropy", max_depth=d,
-// random_state=0) on the same table, printed by tests/unit/learning/half_moons_reference.py
-// (scikit-learn 1.2.1).
+// random_state=0) on the same table, by scikit-learn 1.2.1.
 struct Reference {
   int depth;
   double accuracy;

@@ -80,7 +80,7 @@ TEST_CASE("Half-moons: the samples are those of the reference") {
 }
 
 // Test log-loss of histogram boosting of depth-1 trees with 64 bins, printed by
-// half_moons_reference.py (scikit-learn 1.2.2). AdaBoost takes whole steps, so that the reference
+// scikit-learn 1.2.2. AdaBoost takes whole steps, so that the reference
 // with learning rate 1 is its counterpart. With a rate of 0.3 and 200 rounds the reference comes to
 // 0.16243, 7 % below the strong classifier; with fewer than 40 rounds at rate 1 it is 7 to 9 %
 // below.
