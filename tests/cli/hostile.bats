@@ -76,20 +76,6 @@ refused() { survives "$1" 3 detect "$1"; }
   absent seg.nii.gz t.pbt
 }
 
-@test "image and label on different grids: 3 with both files and what differs" {
-  while read -r name text; do
-    expect 3 train image.nii.gz "label_$name.nii.gz"
-    has err.txt "image.nii.gz"
-    has err.txt "label_$name.nii.gz"
-    has err.txt "$text"
-  done <<'CASES'
-short size 22x20x16 against 22x19x16
-moved origin differs by (0, 2.5, 0) mm
-coarse spacing differs by (0, 0, -0.5) mm
-CASES
-  absent t.pbt t.pbt.ckpt
-}
-
 @test "label maps that are none, or cannot be trained on" {
   expect 3 train image.nii.gz label_fraction.nii.gz
   has err.txt "'label_fraction.nii.gz': 7040 voxels are not whole numbers"

@@ -156,10 +156,6 @@ def hostile():
         save(f"{name}.nii.gz", voxels)
     save("4d.nii.gz", numpy.stack([image, image], axis=-1))
     save("4d_label.nii.gz", numpy.stack([label, label], axis=-1))
-    save("label_short.nii.gz", label[:, :-1])
-    save("label_moved.nii.gz", label,
-         SPACING + [[0, 0, 0, 0], [0, 0, 0, 2.5], [0, 0, 0, 0], [0] * 4])
-    save("label_coarse.nii.gz", label, numpy.diag([2.0, 2.0, 3.5, 1.0]))
     save("label_empty.nii.gz", label * 0)
     save("label_full.nii.gz", label * 0 + 1)
     save("label_fraction.nii.gz", label.astype(numpy.float32) + 0.5)
