@@ -40,6 +40,45 @@ Stencil<float> stencil_of(const Vec3d& centre, const std::function<double(const 
   return p;
 }
 
+TEST_CASE("the curvature is the sum of the principal ones times the gradient, however flat phi") {
+  const levelset::Step s = step_of(0.5);
+  const double slope = GENERATE(1.0, 0.02, -0.5);
+  const Vec3d on_ball =
+      GENERATE(Vec3d{24, 0, 0}, Vec3d{0, 17, 17}, Vec3d{-14, 14, 14}, Vec3d{9, -20, 10});
+  CAPTURE(slope, on_ball.x);
+  const auto ball = stencil_of(on_ball, [&](const Vec3d& at) { return slope * (norm(at) - 24); });
+  CHECK(curvature_flow(ball, s) == Approx(slope * 2 / norm(on_ball)).epsilon(0.03));
+  const auto rod = stencil_of(
+      on_ball, [&](const Vec3d& at) { return slope * (std::hypot(at.x - 3, at.z + 4) - 20); });
+  CHECK(curvature_flow(rod, s) ==
+        Approx(slope / std::hypot(on_ball.x - 3, on_ball.z + 4)).epsilon(0.03));
+  const auto plane =
+      stencil_of(on_ball, [&](const Vec3d& at) { return slope * (at.x + 2 * at.y - at.z); });
+  CHECK(curvature_flow(plane, s) == Approx(0).margin(1e-4));
+  CHECK(curvature_flow(stencil_of({}, [](const Vec3d&) { return 3; }), s) == 0);
+}
+
+TEST_CASE("the upwind gradient is from where the front comes") {
+  const levelset::Step s = step_of(0.5);
+  const Vec3d n = GENERATE(Vec3d{0.6, -0.5, 0.2}, Vec3d{-0.1, 0.7, -0.9});
+  const auto plane = stencil_of({1, 2, 3}, [&](const Vec3d& at) { return dot(n, at); });
+  for (const float speed : {1.0F, -1.0F}) {
+    CHECK(upwind_gradient(plane, speed, s) == Approx(norm(n)).epsilon(1e-5));
+  }
+  // A valley of phi inside: outwards nothing reaches it, inwards both sides do. The other way round
+  // on a ridge.
+  const auto valley = stencil_of(
+      {}, [](const Vec3d& at) { return std::abs(at.x) + 2 * std::abs(at.y) + 3 * std::abs(at.z); });
+  const auto ridge = stencil_of({}, [](const Vec3d& at) {
+    return -std::abs(at.x) - 2 * std::abs(at.y) - 3 * std::abs(at.z);
+  });
+  const double both = std::sqrt(2 * (1 + 4 + 9));
+  CHECK(upwind_gradient(valley, 1.0F, s) == 0);
+  CHECK(upwind_gradient(valley, -1.0F, s) == Approx(both));
+  CHECK(upwind_gradient(ridge, 1.0F, s) == Approx(both));
+  CHECK(upwind_gradient(ridge, -1.0F, s) == 0);
+}
+
 TEST_CASE("attraction takes the difference from the side that it comes from") {
   const levelset::Step s = step_of(0, 1);
   const auto kink = stencil_of({}, [](const Vec3d& at) {
