@@ -56,6 +56,13 @@ if(larch_apps)
   set_target_properties(${larch_apps} PROPERTIES INSTALL_RPATH ${larch_bin_to_lib})
 endif()
 
+if(TARGET larch_python)
+  set(larch_python_dir ${CMAKE_INSTALL_LIBDIR}/python3/dist-packages)
+  larch_origin(larch_python_to_lib ${larch_python_dir} ${CMAKE_INSTALL_LIBDIR})
+  set_target_properties(larch_python PROPERTIES INSTALL_RPATH ${larch_python_to_lib})
+  install(TARGETS larch_python LIBRARY DESTINATION ${larch_python_dir})
+endif()
+
 # The headers directly in lib/larch, the one for ITK, and what they include.
 file(GLOB larch_headers RELATIVE ${PROJECT_SOURCE_DIR}/lib ${PROJECT_SOURCE_DIR}/lib/larch/*.h)
 list(REMOVE_ITEM larch_headers larch/opened_model.h)  # how a model lies in memory

@@ -42,6 +42,8 @@ VIOLATIONS = [
     ('lib/larch/pbt/model.h', '#include <itkImage.h>\n', 'ITK may be included', 1),
     ('lib/larch/pbt/model.h', '#include <nlohmann/json.hpp>\n', 'JSON may be included', 1),
     ('lib/larch/pbt/model.h', '// nothing\n#include <spdlog/spdlog.h>\n', 'spdlog may be included', 2),
+    ('lib/larch/pbt/model.h', '#include <pybind11/numpy.h>\n', 'Python may be included', 1),
+    ('lib/larch/python/module.cpp', '#include "larch/core/vec.h"\n#include "larch/pbt/model.h"\n', 'may not include lib/larch/pbt', 2),
     ('lib/larch/core/vec.h', '#include <cuda_runtime.h>\n', 'CUDA may be included', 1),
     ('lib/larch/core/vec.h', '#ifdef LARCH_WITH_CUDA\n#endif\n', 'may test LARCH_WITH_CUDA', 1),
     ('apps/tool.cpp', '#include "larch/io/itk/local.h"\n', 'brings in ITK', 1),

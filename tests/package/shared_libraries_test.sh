@@ -37,5 +37,8 @@ for program in "$work"/moved/bin/*; do
   "$program" --version >"$work/log.txt" 2>&1 || { cat "$work/log.txt"; exit 1; }
   started=$((started + 1))
 done
+for module in "$work"/moved/lib/python3/dist-packages/larch.*.so; do
+  [[ ! -e $module ]] || PYTHONPATH=$(dirname "$module") /usr/bin/python3 -c 'import larch'
+done
 wanted=$(find "$source/apps" -maxdepth 1 -name '*.cpp' | wc -l)
 ((started == wanted)) || { echo "$started programs are installed, and there are $wanted"; exit 1; }
