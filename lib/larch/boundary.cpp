@@ -144,6 +144,7 @@ boundary::Refined refine_surely(const boundary::ResidentModel& resident,
                                 const Context& context) {
   const boundary::Model& model = resident.model;
   const auto run = [&](const boundary::Start& from) {
+    context.throw_if_stopped("stopped between starts");
     return boundary::refine(resident, images, from, 0, model.levels() - 1, context);
   };
   boundary::Refined best = run(start);

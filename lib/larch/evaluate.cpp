@@ -167,6 +167,7 @@ std::vector<StructureScores> score_labels(const LabelVolume& prediction,
   std::vector<StructureScores> out;
   for (const int32_t& label : labels) {
     if (config.merge) break;
+    context.throw_if_stopped("stopped between labels");
     const auto at = std::ranges::lower_bound(counts.labels, label, {}, &LabelCount::label);
     const bool is_there = at != counts.labels.end() && at->label == label;
     const LabelCount one = is_there ? *at : LabelCount{};

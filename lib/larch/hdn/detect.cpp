@@ -255,6 +255,7 @@ std::vector<Outcome> Pass::run(const Grid& grid) {
   Buffer<uint64_t> keys(context_.device, most);
   Buffer<float> probabilities(context_.device, most);
   for (Launch& launch : launches_) {
+    context_.throw_if_stopped("stopped between stages");
     if (!launch.clusters.empty()) {
       make_clusters(launch.clusters, context_);
       make_seeds(launch.seeds, context_);
