@@ -632,6 +632,7 @@ py::dict subtract_sequence_in(In sequence, In region, const py::kwargs& given) {
   Call call;
   dsa::SequenceRequest request;
   dsa::FrameSource& source = request.source;
+  source.values.bits = 8;
   std::vector<int> mask_frames;
   read_keys("subtract_sequence", given, request.config, call, key("device", call.device),
             key("mask_frames", mask_frames), key("frames", request.wanted),
@@ -639,6 +640,8 @@ py::dict subtract_sequence_in(In sequence, In region, const py::kwargs& given) {
             key("contrast_raises", source.values.is_inverted), key("scores", request.scores),
             key("find_shutter", request.finds_shutter), key("field", request.wants.field));
   const auto stored = call.volume<uint16_t>(sequence, py::none(), "sequence");
+  const int32_t most = *std::max_element(stored.begin(), stored.end());
+  while (most >> source.values.bits > 0) source.values.bits += 2;
   source.name = "the sequence";
   source.size = {stored.size().x, stored.size().y, 1};
   source.frames = stored.size().z;
@@ -910,7 +913,7 @@ Moves the mask along with the patient and subtracts it from every contrast frame
 (US 2008/0037845). sequence: whole numbers of 16 bits [x, y, frame], which is pixel_array.T of pydicom.
 region: [x, y], where motion is searched. mask_frames=[...], from 0; none: the last frame before
 contrast agent arrives. frames: those to subtract, or masks; none: all. choose_masks=True: each frame
-gets the mask frames that it is most like. bits=12 are stored; contrast_raises=False: values fall;
+gets the mask frames that it is most like. bits=8: stored at least; contrast_raises=False: values fall;
 find_shutter=True: look for the collimator; scores=True: measure frames; field=True: motion of pixels.
 
 Returns difference (int16) and validity (uint8: 0 valid, 1 beyond the mask, 2 saturated, 3 outside)
