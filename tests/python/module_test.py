@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+from pathlib import Path
 
 import nibabel
 import numpy
@@ -269,7 +270,7 @@ def row_train():
 
 def row_images():
     image, affine = read('oblique.nii.gz')
-    found, its_affine = larch.read_image('oblique.nii.gz')
+    found, its_affine = larch.read_image(Path('oblique.nii.gz'))
     same(found, image.astype('float32'))
     same(its_affine, affine)
     same(larch.read_image('oblique.nii.gz', frame='LPS')[1], LPS @ affine)

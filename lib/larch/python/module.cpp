@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <future>
 #include <mutex>
 #include <numeric>
@@ -13,6 +14,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
 
 #include "larch/angiography.h"
 #include "larch/boundary.h"
@@ -45,13 +47,14 @@ namespace {
 
 using namespace py::literals;
 using In = const py::object&;
+using Path = const std::filesystem::path&;
 using Numbers = std::vector<std::vector<double>>;
 
 // Arrays and dicts.
 
 /// The array [x, y] or [x, y, z] of numbers that an object is.
 py::array array_in(In from, const std::string& name) {
-  const py::array array = py::array::ensure(from);
+  py::array array = py::array::ensure(from);
   const bool is_image = array && (array.ndim() == 2 || array.ndim() == 3) && array.size() > 0;
   if (!is_image || std::string("biuf").find(array.dtype().kind()) == std::string::npos) {
     throw UsageError(name + ": an array [x, y, z] or [x, y] of numbers is needed");
@@ -344,7 +347,7 @@ std::string text_of(const std::exception& e, ExitCode& code) {
 void translate(std::exception_ptr error) {
   ExitCode code{};
   try {
-    std::rethrow_exception(error);
+    std::rethrow_exception(std::move(error));
   } catch (const Error& e) {
     const std::string text = text_of(e, code);
     const char* name = kErrors[0].second;
@@ -361,7 +364,7 @@ struct Opened {
   Device device;
 };
 
-Opened open(const std::string& path, const py::kwargs& given) {
+Opened open(Path path, const py::kwargs& given) {
   Call call;
   NetworkConfig config;
   read_keys("open_model", given, config, key("device", call.device));
@@ -377,7 +380,7 @@ py::list structures_in(const Opened& opened) {
   });
 }
 
-py::tuple read_image(const std::string& path, const py::kwargs& given) {
+py::tuple read_image(Path path, const py::kwargs& given) {
   Call call;
   ReadOptions options;
   bool labels = false;
@@ -396,11 +399,11 @@ py::tuple read_image(const std::string& path, const py::kwargs& given) {
 }
 
 template <class T>
-void write_as(const std::string& path, In array, In affine, const Call& call) {
+void write_as(Path path, In array, In affine, const Call& call) {
   const Volume<T> volume = call.volume<T>(array, affine, "array", /*any=*/true);
   call.run({}, [&](const Context& context) { write_volume(path, volume, context.threads); });
 }
-void write_image(const std::string& path, In array, In affine, const py::kwargs& given) {
+void write_image(Path path, In array, In affine, const py::kwargs& given) {
   Call call;
   read_keys("write_image", given, call);
   const std::string kind = py::str(array_in(array, "array").dtype());
@@ -411,7 +414,7 @@ void write_image(const std::string& path, In array, In affine, const py::kwargs&
                                                        : write_as<int32_t>;
   write(path, array, affine, call);
 }
-void write_labels(const std::string& path, In from, In affine, const std::optional<Opened>& model,
+void write_labels(Path path, In from, In affine, const std::optional<Opened>& model,
                   const py::kwargs& given) {
   Call call;
   read_keys("write_labels", given, call);
@@ -419,12 +422,12 @@ void write_labels(const std::string& path, In from, In affine, const std::option
   const LabelTable table = model ? model->model.structures() : LabelTable{};
   call.run({}, [&](const Context& c) { write_labelmap(path, labels, table, c.threads); });
 }
-py::tuple read_mesh_from(const std::string& path, const py::kwargs& given) {
+py::tuple read_mesh_from(Path path, const py::kwargs& given) {
   Call call;
   read_keys("read_mesh", given, call);
   return call.python(read_mesh(path));
 }
-void write_mesh_to(const std::string& path, In mesh, const py::kwargs& given) {
+void write_mesh_to(Path path, In mesh, const py::kwargs& given) {
   Call call;
   read_keys("write_mesh", given, call);
   write_mesh(path, call.mesh(mesh, "mesh"));
@@ -735,8 +738,7 @@ TrainingCases cases_of(In cases, const Call& call) {
   return out;
 }
 
-py::dict train(const std::string& path, In cases, const std::optional<Opened>& network,
-               const py::kwargs& given) {
+py::dict train(Path path, In cases, const std::optional<Opened>& network, const py::kwargs& given) {
   Call call;
   Trained kind = Trained::kVoxels;
   TrainKeys keys;
@@ -804,6 +806,7 @@ PYBIND11_MODULE(larch, m) {
   py::options options;
   options.disable_function_signatures();
   m.doc() = kDoc;
+  m.attr("__version__") = LARCH_VERSION;
   add_errors(m);
   py::register_exception_translator(translate);
   py::class_<Opened>(m, "Model", "A model on its device, by open_model. Threads may share it.")
