@@ -496,6 +496,7 @@ py::dict refine_boundary_in(const Opened& opened, In image, In affine, In pose, 
                   "confidence"_a = number_of(found.confidence < 0 ? NAN : found.confidence),
                   "without_boundary"_a = found.without_boundary,
                   "flipped_triangles"_a = found.flipped_triangles,
+                  "volume_mm3"_a = found.volume_mm3, "area_mm2"_a = found.area_mm2,
                   "displacement_voxels"_a = found.displacement_voxels, "remark"_a = found.remark,
                   "seconds"_a = dict_of(found.seconds));
 }
@@ -875,7 +876,7 @@ Draws the mean shape of a model to the boundary of its structure, as boundary-re
 of find_poses, a label map (labels_affine: of another grid) or a mesh of an earlier refinement. Returns
 mesh and start; by vertex probability of the boundary and displacement_mm (outwards positive); status
 ("found", "uncertain", "not found"), confidence or None, without_boundary (share of the vertices),
-flipped_triangles, displacement_voxels, remark. Raises InputError for a start outside of the image.)",
+flipped_triangles, volume_mm3, area_mm2, displacement_voxels, remark. Raises InputError for a start outside of the image.)",
       "model"_a, "image"_a, "affine"_a, "pose"_a = py::none(), "labels"_a = py::none(),
       "labels_affine"_a = py::none(), "mesh"_a = py::none());
   define(m, levelset::LevelsetConfig{}, segment,
