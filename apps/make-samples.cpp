@@ -79,7 +79,7 @@ struct Options {
       Field{"list", list, "warped: instead of both: TSV or CSV with the columns image and label"}
           .no_effect_on_results());
   }
-  /// The image without an id, or the cases of the list.
+  /// Returns the image without an id, or the cases of the list.
   std::vector<Case> inputs() const {
     if (list) return read_case_list(list, kVolumes);
     return {{"", image, labels}};

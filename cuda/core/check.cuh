@@ -36,7 +36,8 @@ inline int most_shared_bytes(const Device& device) {
   return attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
 }
 
-/// The queue that the work of a context's device goes to: the stream argument of every launch.
+/// Returns the queue that the work of a context's device goes to: the stream argument of every
+/// launch.
 inline cudaStream_t stream_of(const Device& device) {
   return static_cast<cudaStream_t>(device.stream);
 }

@@ -14,7 +14,7 @@ namespace {
 constexpr int32_t kLow = 7;
 constexpr int32_t kGroupPixels = 1 << 16;  ///< pixels that a block of threads counts
 
-/// What is known of a frame's ranks.
+/// Holds what is known of a frame's ranks.
 struct FrameRanks {
   uint32_t rank = 0;     ///< sought among those of the current bin
   uint32_t middle = 0;   ///< rank of the lower median

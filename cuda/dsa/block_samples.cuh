@@ -42,11 +42,11 @@ struct UploadedArguments {
 };
 UploadedArguments upload_arguments(const MatchJob& job, const Device& device);
 
-/// The base field of a frame.
+/// Returns the base field of a frame.
 __device__ inline const Vec3i* base_of(const MatchArguments& a, int32_t frame) {
   return a.base + static_cast<int64_t>(frame) * a.image.x * a.image.y;
 }
-/// The base field, Q16, at the centre of a block.
+/// Returns the base field, Q16, at the centre of a block.
 __device__ inline Vec3i base_at_centre_of(const MatchArguments& a, int32_t frame, int32_t block) {
   const int32_t x = a.starts_x[block % a.blocks_x], y = a.starts_y[block / a.blocks_x];
   const int32_t left = x + (a.block.x - 1) / 2, right = x + a.block.x / 2;
@@ -147,12 +147,12 @@ class TileSamples {
   __device__ bool fits() const {
     return true;
   }
-  /// Whether some samples do not count: then sinks have to look at each.
+  /// Tells whether some samples do not count: then sinks have to look at each.
   __device__ bool is_checked() const {
     return is_checked_;
   }
 
-  /// The difference in the middle of the block; 0 if it does not count.
+  /// Returns the difference in the middle of the block; 0 if it does not count.
   __device__ int32_t middle_difference(const Vec3i& units) const {
     const int32_t x = a_.block.x / 2, y = a_.block.y / 2;
     const int32_t at_x = x_ + units.x / kUnit - mask_x_ + x;
@@ -321,7 +321,7 @@ class DirectSamples {
     return contrast_[static_cast<int64_t>(y) * a_.image.x + x];
   }
 
-  /// The mask below pixel (x, y) of the block.
+  /// Returns the mask below pixel (x, y) of the block.
   __device__ uint16_t mask_at(const Vec3i& units, int32_t x, int32_t y) const {
     if (base_ != nullptr || !is_whole(units)) {
       const Vec3i base =

@@ -13,7 +13,7 @@
 // displacement to the last, and samples are all that is read from the device's memory.
 namespace larch::dsa::cuda {
 
-/// A score in one word: blocks have at most 65535 pixels, sums are below 2^41.
+/// Returns a score in one word: blocks have at most 65535 pixels, sums are below 2^41.
 __device__ inline uint64_t packed(const Score& s) {
   return s.sum << 16 | s.count;
 }
@@ -155,7 +155,7 @@ class BlockSearch {
     atomicAdd(&scratch_.filled, 1u);
   }
 
-  /// Whether the samples of displacements below one another are counted at once.
+  /// Tells whether the samples of displacements below one another are counted at once.
   __device__ bool counts_columns() const {
     return Samples::kHasColumns && !samples_.is_checked() && CountWrapped::fits(shift_);
   }
@@ -244,9 +244,9 @@ class BlockSearch {
     return score;
   }
 
-  /// The lower median of differences at a displacement, rounded to bins: that of the numbers of
-  /// their bins. Bins around that of the pixel in the middle are counted first; where the median is
-  /// not among them, it is sought among all differences.
+  /// Returns the lower median of differences at a displacement, rounded to bins: that of the
+  /// numbers of their bins. Bins around that of the pixel in the middle are counted first; where
+  /// the median is not among them, it is sought among all differences.
   __device__ __noinline__ int32_t median_of_bins(const Vec3i& units) {
     const int warp = static_cast<int>(threadIdx.x / 32);
     const int32_t middle = rounded_to_bins(samples_.middle_difference(units), shift_);
@@ -264,7 +264,7 @@ class BlockSearch {
     return rounded_to_bins(median_difference(units, rank), shift_);
   }
 
-  /// The difference of a rank; by the upper bits first.
+  /// Returns the difference of a rank; by the upper bits first.
   __device__ int32_t median_difference(const Vec3i& units, uint32_t rank) {
     const int warp = static_cast<int>(threadIdx.x / 32);
     samples_.visit(units, first_row(warp), first_row(warp + 1), CountUpperBits{0});
@@ -284,7 +284,7 @@ class BlockSearch {
     __syncthreads();
   }
 
-  /// The winner of all threads' candidates.
+  /// Returns the winner of all threads' candidates.
   __device__ Candidate winner(Candidate best, const Ranking& ranking) {
     for (int step = 16; step > 0; step /= 2) {
       Candidate other;

@@ -169,7 +169,7 @@ class FieldSamples {
     return {static_cast<int32_t>(row * kFieldRow + column), weights_at(x - column * kUnit),
             y - row * kUnit};
   }
-  /// A row near the place, filtered along x.
+  /// Returns a row near the place, filtered along x.
   __device__ uint32_t row_sum(const Place& at, int32_t row) const {
     const int32_t here = at.pixel + row * kFieldRow;
     return at.along_x.sum(half_word(plan_.mask, here - 1), half_word(plan_.mask, here),
@@ -206,7 +206,7 @@ class FieldSamples {
   __device__ static uint16_t& half_word(uint32_t first_word, int32_t i) {
     return reinterpret_cast<uint16_t*>(shared_words + first_word)[i];
   }
-  /// The box around all places below the block, in units: for (x, y).
+  /// Returns the box around all places below the block, in units: for (x, y).
   __device__ int32_t& least(int axis) const {
     return reinterpret_cast<int32_t*>(shared_words + plan_.taps + kTapWords)[axis];
   }

@@ -71,7 +71,7 @@ class FrameCounter {
   __device__ static void take(uint32_t here, uint32_t there, const Sink& sink) {
     if (here != kNoSample && there != kNoSample) sink.one(here, there);
   }
-  /// Whether a sample of some pairs, of which `largest` holds the largest, does not count.
+  /// Tells whether a sample of some pairs, of which `largest` holds the largest, does not count.
   __device__ static bool has_gap(uint32_t largest) {
     return (largest & 0xffffu) == kNoSample || largest >> 16 == kNoSample;
   }

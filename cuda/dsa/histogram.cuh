@@ -73,8 +73,8 @@ struct ColumnBins {
       : address(static_cast<uint32_t>(__cvta_generic_to_shared(shared_words))),
         offset((static_cast<uint32_t>(((1 << bin_shift) >> 1) - mu) << 12) + 4095 - 2048),
         shift(static_cast<uint32_t>(bin_shift) + 10) {}
-  /// What the sum of the mask is taken from: -floor(s / 4096) is floor((4095 - s) / 4096), and 2048
-  /// of s round the sample.
+  /// Returns what the sum of the mask is taken from: -floor(s / 4096) is floor((4095 - s) / 4096),
+  /// and 2048 of s round the sample.
   __device__ uint32_t of_contrast(uint32_t contrast) const { return (contrast << 12) + offset; }
   __device__ void count(int histogram, uint32_t difference) const {
     const uint32_t counter = address + (difference >> shift & 4 * (kBins - 1));
@@ -153,7 +153,7 @@ __device__ inline void add_terms(const uint4& h, const Ranking& ranking, uint64_
   }
 }
 
-/// The score of a warp's own histogram, in all of its lanes; clears it.
+/// Returns the score of a warp's own histogram, in all of its lanes; clears it.
 __device__ inline Score take_score(uint32_t histogram, const Ranking& ranking) {
   auto* entries = reinterpret_cast<uint4*>(shared_words + histogram) + threadIdx.x % 32;
   Score score;
@@ -186,7 +186,8 @@ struct Rank {
   uint32_t below;  ///< entries of the bins before
 };
 
-/// The bin that holds entry `rank` (0 for the first) of a histogram; the same for all lanes.
+/// Returns the bin that holds entry `rank` (0 for the first) of a histogram; the same for all
+/// lanes.
 __device__ inline Rank find_rank(const uint32_t* histogram, uint32_t rank) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   const auto inclusive = [&](uint32_t v) {

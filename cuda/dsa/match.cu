@@ -35,7 +35,7 @@ int64_t scores_needed(const MatchArguments& a) {
 /// Parts of shared memory, one behind the other.
 class Layout {
  public:
-  /// The first word of so many words; of 16 bytes each.
+  /// Returns the first word of so many words; of 16 bytes each.
   uint32_t add(int64_t words) {
     const int64_t begin = words_;
     words_ += (words + 3) / 4 * 4;
@@ -91,8 +91,8 @@ __global__ void __launch_bounds__(kThreads, kResident)
   }
 }
 
-/// The plan of tile_kernel, which may take more words than there are. `is_usual`: rows have the
-/// usual lengths, if they are not longer.
+/// Returns the plan of tile_kernel, which may take more words than there are. `is_usual`: rows have
+/// the usual lengths, if they are not longer.
 SharedPlan tile_plan(const MatchArguments& a, bool* is_usual) {
   SharedPlan plan;
   Layout layout;
@@ -118,7 +118,7 @@ SharedPlan tile_plan(const MatchArguments& a, bool* is_usual) {
 
 constexpr int64_t kMaximumScoresOnChip = 4096;
 
-/// The plan of direct_kernel.
+/// Returns the plan of direct_kernel.
 SharedPlan direct_plan(const MatchArguments& a, bool has_scores) {
   SharedPlan plan;
   Layout layout;

@@ -25,14 +25,14 @@ __global__ void samples_kernel(const __grid_constant__ SampleJob job) {
   }
 }
 
-/// One filter pass over three samples; kNoSample if one of them is.
+/// Returns one filter pass over three samples; kNoSample if one of them is.
 __device__ uint16_t filtered(const Taps& taps, uint16_t before, uint16_t here, uint16_t after) {
   if (before == kNoSample || here == kNoSample || after == kNoSample) return kNoSample;
   return tap_sum(taps, before, here, after);
 }
 
-/// A pixel filtered along x and y; x is filtered three times, which costs less than a pass more
-/// through memory.
+/// Returns a pixel filtered along x and y; x is filtered three times, which costs less than a pass
+/// more through memory.
 __device__ uint16_t filtered_in_plane(const FilterJob& job, const uint16_t* plane, int32_t x,
                                       int32_t y) {
   const int32_t width = job.size.x;

@@ -215,7 +215,7 @@ __global__ void __launch_bounds__(kHistogramThreads)
   choose_column(level, node, blockIdx.x, round, d);
 }
 
-/// The best block of a node; every block of update_kernel finds it for itself.
+/// Returns the best block of a node; every block of update_kernel finds it for itself.
 __device__ BlockBest best_of_blocks(const Level& level, int node) {
   __shared__ unsigned long long smallest;
   __shared__ BlockBest found;
@@ -369,7 +369,7 @@ bool alike(const BoostProblem& a, const BoostProblem& b) {
   return a.columns == b.columns && a.kind == b.kind && a.bins == b.bins;
 }
 
-/// What the problems of one launch have by row, one after the other.
+/// Holds what the problems of one launch have by row, one after the other.
 struct Rows {
   std::vector<NodeRows> nodes;
   std::vector<uint32_t> samples;

@@ -37,7 +37,7 @@ __global__ void range_kernel(const __grid_constant__ Value value, int64_t sample
   if (threadIdx.x == 0) maps[blockIdx.x] = make_code_map(low, high);
 }
 
-/// The code maps of so many columns.
+/// Returns the code maps of so many columns.
 template <class Value>
 std::vector<CodeMap> range_columns(const Value& value, size_t columns, size_t samples,
                                    const Device& device) {

@@ -19,12 +19,12 @@ LARCH_HD uint32_t row_words(const BrickLayout& layout) {
 LARCH_HD uint32_t active_words(const BrickLayout& layout) {
   return row_words(layout) * static_cast<uint32_t>(layout.count.y * layout.count.z);
 }
-/// The word of a brick in its field; its bit is x % kWordBits.
+/// Returns the word of a brick in its field; its bit is x % kWordBits.
 LARCH_HD uint32_t active_word(const BrickLayout& layout, const Vec3i& brick) {
   return row_words(layout) * static_cast<uint32_t>(brick.y + layout.count.y * brick.z) +
          static_cast<uint32_t>(brick.x) / kWordBits;
 }
-/// The brick of the first bit of a word.
+/// Returns the brick of the first bit of a word.
 LARCH_HD Vec3i first_brick(const BrickLayout& layout, uint32_t word) {
   const uint32_t row = word / row_words(layout);
   const auto count_y = static_cast<uint32_t>(layout.count.y);
@@ -248,7 +248,7 @@ class BrickDeal {
     if (is_inner_row(layout, first)) entry.z_field |= BrickEntry::kInner;
     return entry;
   }
-  /// The brick of another bit of the same word, whose first brick is `first`.
+  /// Returns the brick of another bit of the same word, whose first brick is `first`.
   __device__ BrickEntry entry_of(const BrickEntry& first, uint32_t bit) const {
     const int32_t x = first.x() + static_cast<int32_t>(bit);
     const bool is_inner = x > 0 && x + 1 < views_[0].layout.count.x;

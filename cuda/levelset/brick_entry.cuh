@@ -42,7 +42,7 @@ __device__ inline BrickEntry brick_entry(const BrickLayout& layout, const Vec3i&
               (is_inner ? BrickEntry::kInner : 0)};
 }
 
-/// The place of a voxel in its brick.
+/// Returns the place of a voxel in its brick.
 __device__ inline Vec3i place_in_brick(uint32_t voxel) {
   return {static_cast<int32_t>(voxel % kBrick), static_cast<int32_t>(voxel / kBrick % kBrick),
           static_cast<int32_t>(voxel / (kBrick * kBrick))};
@@ -52,9 +52,9 @@ __device__ inline bool is_in_image(const Vec3i& size, const BrickEntry& e, uint3
   return at.x < size.x && at.y < size.y && at.z < size.z;
 }
 
-/// The same value, held in a register: without the shuffle the assembler would compute it again at
-/// each use from the special register of the thread's number, which is slow to read. Called by
-/// whole warps.
+/// Returns the same value, held in a register: without the shuffle the assembler would compute it
+/// again at each use from the special register of the thread's number, which is slow to read.
+/// Called by whole warps.
 __device__ inline uint32_t in_register(uint32_t value) {
   return __shfl_sync(kAllLanes, value, static_cast<int>(threadIdx.x % 32));
 }

@@ -47,7 +47,7 @@ __device__ StepsBeside<Offset> steps_beside(const BrickLayout& layout, const Vec
           at.y == 0 ? -across_y : -kBrick, at.y == kLast ? across_y : kBrick,
           at.z == 0 ? -across_z : -kPlane, at.z == kLast ? across_z : kPlane};
 }
-/// The same of any brick; 0 where the voxel lies at the border of the image.
+/// Returns the same of any brick; 0 where the voxel lies at the border of the image.
 __device__ inline StepsBeside<int64_t> steps_in_image(const BrickLayout& layout,
                                                       const BrickEntry& e, const Vec3i& at) {
   StepsBeside<int64_t> to = steps_beside<int64_t>(layout, at);

@@ -13,7 +13,7 @@ struct Share {
   uint32_t parts, part;
 };
 
-/// The first voxel of a row of the halo, from the first voxel of an inner brick.
+/// Returns the first voxel of a row of the halo, from the first voxel of an inner brick.
 __device__ inline int32_t row_of_halo(const BrickLayout& layout, uint32_t row) {
   const auto i = static_cast<int32_t>(row);
   const int32_t y = i % kHalo - 1, z = i / kHalo - 1;

@@ -141,7 +141,7 @@ class BrickBlock {
   __device__ void end() { turn_ = turn_ == 2 ? 0 : turn_ + 1; }
 
  private:
-  /// What a lane reads of a brick before a step.
+  /// Holds what a lane reads of a brick before a step.
   struct ReadBits {
     LaneBits clamped;
     uint32_t unequal;  ///< what may differ in its two buffers
@@ -197,7 +197,8 @@ class BrickBlock {
     to.fetch(view, reads_second(step) ? view.phi[1] : view.phi[0], brick, row_at, share, lane);
   }
 
-  /// The lane, anew: so what follows from it takes no registers during other parts of a step.
+  /// Returns the lane, anew: so what follows from it takes no registers during other parts of a
+  /// step.
   __device__ uint32_t lane_anew() const {
     return __shfl_sync(kAllLanes, lane_, static_cast<int>(lane_));
   }
@@ -436,7 +437,7 @@ class ActiveBricks {
 
  private:
   ActiveBits active() { return {words_.data(), count_}; }
-  /// The bits of the next step.
+  /// Returns the bits of the next step.
   std::vector<uint32_t> download() {
     std::vector<uint32_t> words(count_);
     words_.download(words, turn_ * size_t{count_});

@@ -38,7 +38,7 @@ __device__ inline bool step_voxel(const FieldViews& views, int32_t field, int32_
   return true;
 }
 
-/// What a launch for voxels gets. Steps read and append to FieldView::lists in turn.
+/// Holds what a launch for voxels gets. Steps read and append to FieldView::lists in turn.
 struct VoxelRun {
   JobView job;
   int32_t first_list;
@@ -253,7 +253,7 @@ __global__ void __launch_bounds__(kVoxelThreads)
   block.finish();
 }
 
-/// What is launched, with its lists.
+/// Holds what is launched, with its lists.
 class VoxelLists {
  public:
   explicit VoxelLists(DeviceJob& job) : job_(job), device_(job.context().device) {

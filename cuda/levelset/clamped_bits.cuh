@@ -17,7 +17,7 @@ constexpr uint32_t kVoxelWords = kBrickVoxels / 32;
 constexpr uint32_t kClampedWords = 2 * kVoxelWords;
 static_assert(kBrick == 8 && kClampedWords == 32, "a lane of a warp has a word");
 
-/// What a lane of a warp reads to learn which voxels of its word of a brick may move.
+/// Holds what a lane of a warp reads to learn which voxels of its word of a brick may move.
 struct LaneBits {
   uint32_t own;          ///< of the brick's kClampedWords; those of other bricks follow
   uint32_t left, right;  ///< the same word
@@ -62,8 +62,8 @@ __device__ inline LaneBits read_bits(const BrickLayout& layout, const LaneOffset
   return bits;
 }
 
-/// The voxels of a lane's word that are c together with their six neighbours, or -c. Called by one
-/// warp.
+/// Returns the voxels of a lane's word that are c together with their six neighbours, or -c. Called
+/// by one warp.
 __device__ inline uint32_t still_voxels(const LaneBits& bits, uint32_t lane) {
   constexpr uint32_t kFirst = 0x01010101U, kLast = 0x80808080U;  // voxels of all rows
   const uint32_t own = bits.own, other = __shfl_xor_sync(kAllLanes, own, 1);

@@ -12,7 +12,7 @@
 // A job on the device, as both trackers hold it on the host.
 namespace larch::levelset::cuda {
 
-/// What is listed.
+/// Says what is listed.
 enum class Listed { kBricks, kVoxels };
 
 /// Steps of one launch.
@@ -32,7 +32,7 @@ class DeviceJob {
   const FieldView& view(int32_t field) const { return host_views_[static_cast<size_t>(field)]; }
   std::vector<uint32_t>& active(int32_t field) { return job_.active[static_cast<size_t>(field)]; }
   FieldViews views() const { return {views_.data(), fields()}; }
-  /// Whether it is one field without edges.
+  /// Tells whether it is one field without edges.
   bool is_plain() const { return fields() == 1 && view(0).speeds.advection[0] == nullptr; }
 
   /// Before a launch of `steps`: the progress on the device, and counts of 0.
@@ -53,7 +53,7 @@ class DeviceJob {
   Buffer<StepCount> counts_{};
 };
 
-/// Bytes of shared memory that a launch may ask for, for each block of threads.
+/// Returns bytes of shared memory that a launch may ask for, for each block of threads.
 size_t most_shared_bytes(const Device& device);
 
 /// Blocks of threads of a cooperative launch: all that run at once, or fewer where asked for.

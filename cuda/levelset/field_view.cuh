@@ -26,12 +26,12 @@ struct FieldView {
   uint32_t* unequal = nullptr;  ///< kVoxelWords for each brick: what may differ in its two buffers
 };
 
-/// The buffer that a step reads, after so many.
+/// Returns the buffer that a step reads, after so many.
 LARCH_HD int32_t side_of(int64_t iterations) {
   return static_cast<int32_t>(iterations & 1);
 }
 
-/// The stencil of a voxel in shared memory, where rows and planes are so far apart.
+/// Returns the stencil of a voxel in shared memory, where rows and planes are so far apart.
 __device__ inline Stencil<float> stencil_at(const float* at, int32_t row, int32_t plane) {
   return {at[0],
           at[-1],
@@ -93,7 +93,7 @@ __device__ float next_value(const FieldView& view, const FieldViews& views, int3
   return voxel_after(p, stored_speed, view.speeds, at, &least, view.step);
 }
 
-/// The sum over a warp's lanes up to this one, with it.
+/// Returns the sum over a warp's lanes up to this one, with it.
 __device__ inline uint32_t sum_up_to_lane(uint32_t value, uint32_t lane) {
 #pragma unroll
   for (uint32_t step = 1; step < 32; step *= 2) {
@@ -111,12 +111,12 @@ __device__ inline uint32_t take_places(uint32_t* count, uint32_t taken, uint32_t
   return __shfl_sync(kAllLanes, first, 31);
 }
 
-/// The number of the lowest bit of bits that are not 0.
+/// Returns the number of the lowest bit of bits that are not 0.
 __device__ inline uint32_t first_bit(uint32_t bits) {
   return static_cast<uint32_t>(__ffs(static_cast<int>(bits)) - 1);
 }
 
-/// What a thread's voxels did.
+/// Holds what a thread's voxels did.
 struct LaneCount {
   uint32_t changed = 0, flipped = 0;
   int32_t grown = 0;
@@ -129,7 +129,7 @@ struct LaneCount {
   }
 };
 
-/// The sum over the lanes of a warp, for every lane; `active` is left to the caller.
+/// Returns the sum over the lanes of a warp, for every lane; `active` is left to the caller.
 __device__ inline StepCount total_of(const LaneCount& own) {
   StepCount count;
   count.changed = __reduce_add_sync(kAllLanes, own.changed);
@@ -138,7 +138,7 @@ __device__ inline StepCount total_of(const LaneCount& own) {
   return count;
 }
 
-/// What the warps of a block counted of one field since the last move_to.
+/// Holds what the warps of a block counted of one field since the last move_to.
 struct BlockCount {
   static constexpr uint32_t kValues = 4;
   uint32_t values[kValues];  ///< as in StepCount
@@ -162,7 +162,7 @@ struct BlockCount {
   }
 };
 
-/// What a step did to a field, but for what was active.
+/// Returns what a step did to a field, but for what was active.
 __device__ inline StepCount read_count(const StepCount* from) {
   StepCount count;
   count.changed = __ldcg(&from->changed);

@@ -13,7 +13,7 @@ namespace {
 /// Threads that share a brick.
 constexpr uint32_t kBrickThreads = 128;
 
-/// What is found in a field.
+/// Holds what is found in a field.
 struct FirstFound {
   unsigned long long inside = 0;
   uint32_t listed = 0;

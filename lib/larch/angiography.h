@@ -28,7 +28,7 @@ struct MaskGroup {
   Vec3d shift_px{};                ///< by which the mask is moved: x to the right, y down
 };
 
-/// All contrast frames, rising.
+/// Returns all contrast frames, rising.
 std::vector<int> frames_of(const std::vector<MaskGroup>& groups);
 /// "1-3,7" of the frames 0, 1, 2 and 6, for people, who count from 1.
 std::string frames_text(const std::vector<int>& frames);
@@ -53,7 +53,7 @@ struct FrameSource {
   size_t pixels() const { return static_cast<size_t>(size.x) * static_cast<size_t>(size.y); }
 };
 
-/// What is asked for of a sequence.
+/// Holds what is asked for of a sequence.
 struct SequenceRequest {
   FrameSource source{};
   DsaConfig config{};
@@ -157,8 +157,8 @@ SequenceTimes subtract_sequence(const SequenceRequest& request, const BeginFrame
 /// Tells whether frames are measured: for `scores`, or since they are checked.
 bool measures_frames(const DsaConfig& config, bool scores);
 
-/// What is asked for of a volume. Both volumes are on one grid, their numbers of one range of 16
-/// bits. Contrast agent raises them.
+/// Holds what is asked for of a volume. Both volumes are on one grid, their numbers of one range of
+/// 16 bits. Contrast agent raises them.
 struct VolumeRequest {
   std::string fill_name{}, mask_name{};  ///< for messages
   Volume<int32_t> fill{}, mask{};

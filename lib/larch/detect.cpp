@@ -19,7 +19,7 @@
 namespace larch {
 namespace {
 
-/// The threshold of the settings, or else of the model.
+/// Returns the threshold of the settings, or else of the model.
 double threshold_of(const StructureConfig& config, const Model& model) {
   if (config.threshold) return *config.threshold;
   return image_model(model).info.measured("threshold").value_or(0.5);
@@ -42,7 +42,7 @@ void bring_to(const Grid& grid, Volume<T>& map, const Volume<uint8_t>& region, T
   }
 }
 
-/// What is shown of an image: the mean of its components.
+/// Returns what is shown of an image: the mean of its components.
 Volume<float> shown(std::vector<Volume<float>> components) {
   Volume<float> image = std::move(components[0]);
   for (size_t k = 1; k < components.size(); ++k) {
@@ -52,7 +52,7 @@ Volume<float> shown(std::vector<Volume<float>> components) {
   return image;
 }
 
-/// The region of interest in model space: voxels whose nearest input voxel is set.
+/// Returns the region of interest in model space: voxels whose nearest input voxel is set.
 Volume<uint8_t> roi_in_model_space(const Volume<uint8_t>& roi, const Grid& grid,
                                    const Context& context) {
   const auto labels = mapped<int32_t>(roi, [](uint8_t value) { return value; });
@@ -71,7 +71,7 @@ bool needs_probability(const Model& model, const DetectRequest& request) {
   return model.has_background() && (request.labels || request.probability);
 }
 
-/// The maps of a forest that a request needs.
+/// Returns the maps of a forest that a request needs.
 forest::Wanted wanted_of(const Model& model, const DetectRequest& request) {
   forest::Wanted wanted;
   wanted.labels = request.labels && !model.has_background();
@@ -118,7 +118,8 @@ Maps evaluate_voxels(const Model& model, const std::vector<Volume<int16_t>>& com
   return maps;
 }
 
-/// The labels of structures: inside of them the likelier class wins, the first of equal ones.
+/// Returns the labels of structures: inside of them the likelier class wins, the first of equal
+/// ones.
 LabelVolume classes_inside(const Volume<uint8_t>& mask, const Model& model, const Maps& maps) {
   const forest::Model* forest = forest_of(model);
   if (forest == nullptr) {
@@ -153,7 +154,8 @@ Volume<uint8_t> segment(const Volume<float>& probability, const Volume<float>& i
   return regularise::graph_cut(p, image.empty() ? nullptr : &image, config.graph_cut, context);
 }
 
-/// The smoothed surface. Throws MemoryError, before it is made, if it takes more than is free.
+/// Returns the smoothed surface. Throws MemoryError, before it is made, if it takes more than is
+/// free.
 Mesh surface_of(Volume<uint8_t> mask, const mesh::SmoothConfig& config, const Context& context) {
   const mesh::SurfaceSize size = mesh::surface_size(mask, context);
   mesh::require_memory(size,

@@ -63,7 +63,8 @@ struct DetectConfig {
   }
 };
 
-/// What is asked for. A model without a background class gives labels, distribution and leaves.
+/// Holds what is asked for. A model without a background class gives labels, distribution and
+/// leaves.
 struct DetectRequest {
   DetectConfig config{};
   bool probability = false;        ///< of the structures together
@@ -79,8 +80,8 @@ struct DetectRequest {
   bool cuts_graph() const { return labels && config.structure.regularise; }
 };
 
-/// What was found, on the grid of the image; what was not asked for is empty. Outside of the region
-/// probabilities are 0, leaves -1 and labels those of the background.
+/// Holds what was found, on the grid of the image; what was not asked for is empty. Outside of the
+/// region probabilities are 0, leaves -1 and labels those of the background.
 struct Detection {
   Volume<float> probability{};
   std::vector<Volume<float>> distribution{};
@@ -111,8 +112,8 @@ struct Candidate {
 /// there are no more. Takes time linear in the voxels and memory for 2 `count` candidates.
 std::vector<Candidate> top_candidates(const Volume<float>& probability, int64_t count);
 
-/// The memory that the evaluation of an image on a grid takes on the device, by the request without
-/// its region. Throws MemoryError.
+/// Returns the memory that the evaluation of an image on a grid takes on the device, by the request
+/// without its region. Throws MemoryError.
 int64_t detection_bytes(const Model& model, const Grid& grid, const DetectRequest& request,
                         bool has_region, const Device& device);
 

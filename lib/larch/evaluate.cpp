@@ -68,8 +68,8 @@ struct Structure {
   Volume<uint8_t> prediction{}, reference{};
 };
 
-/// The voxels from `low` to `high` that have one of `values`, ascending, where `truth` has none of
-/// `ignore`.
+/// Returns the voxels from `low` to `high` that have one of `values`, ascending, where `truth` has
+/// none of `ignore`.
 Volume<uint8_t> mask_in_box(const LabelVolume& labels, std::span<const int32_t> values,
                             const LabelVolume& truth, const std::vector<int>& ignore,
                             const Vec3i& low, const Vec3i& high) {
@@ -116,7 +116,7 @@ StructureScores scores_of(const std::string& name, const Overlap& o, const Struc
 
 constexpr uint64_t kResamples = 2000;
 
-/// The value below which a share of the sorted values lies.
+/// Returns the value below which a share of the sorted values lies.
 double quantile(const std::vector<double>& sorted, double share) {
   const double place = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(place);

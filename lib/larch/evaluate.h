@@ -61,8 +61,9 @@ std::vector<StructureScores> score_labels(const LabelVolume& prediction,
                                           const LabelScoreConfig& config, const Context& context,
                                           int64_t surface_bytes = INT64_MAX);
 
-/// The labels other than 0 that occur in the prediction and in the reference, ascending, without
-/// the voxels in which the reference has one of `ignore`. Throws InputError if the grids differ.
+/// Returns the labels other than 0 that occur in the prediction and in the reference, ascending,
+/// without the voxels in which the reference has one of `ignore`. Throws InputError if the grids
+/// differ.
 std::pair<std::vector<int32_t>, std::vector<int32_t>> labels_in(const LabelVolume& prediction,
                                                                 const LabelVolume& reference,
                                                                 std::span<const int> ignore = {});
@@ -100,8 +101,8 @@ StructureScores score_mesh(const Mesh& prediction, const LabelVolume& reference,
 StructureScores score_pose(const std::string& structure, const Pose* detected, const Pose* truth,
                            std::span<const Quaternion> symmetries = {});
 
-/// The share of pairs of one that is there and one that is not in which the former has the higher
-/// confidence, equal ones counting half: the area under the curve of the receiver operating
+/// Returns the share of pairs of one that is there and one that is not in which the former has the
+/// higher confidence, equal ones counting half: the area under the curve of the receiver operating
 /// characteristic. NaN where either has none.
 double area_under_curve(std::span<const double> there, std::span<const double> absent);
 

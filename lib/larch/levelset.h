@@ -36,9 +36,9 @@ struct InitialPhi {
   Volume<float> phi_mm{};
 };
 
-/// What is asked for. Volumes that are empty are not given; those that are lie on the grid of the
-/// image. At least one of spheres, initial_labels and initial_phi is needed; where several give a
-/// surface of one label, it starts from their union.
+/// Holds what is asked for. Volumes that are empty are not given; those that are lie on the grid of
+/// the image. At least one of spheres, initial_labels and initial_phi is needed; where several give
+/// a surface of one label, it starts from their union.
 struct SegmentRequest {
   std::string name{};  ///< of the image, for warnings that are logged; may be empty
   Volume<float> image{};
@@ -125,25 +125,27 @@ void check_on_grid(const SegmentRequest& request, const Grid& grid, bool has_spe
 /// is left to start from; Stopped, MemoryError, DeviceError.
 SegmentResult segment(const SegmentRequest& request, const Context& context);
 
-/// The request for the next frame of a series: it starts from the surfaces of the last one, with
-/// its windows. A label of which nothing is left is not in it.
+/// Returns the request for the next frame of a series: it starts from the surfaces of the last one,
+/// with its windows. A label of which nothing is left is not in it.
 SegmentRequest next_frame(SegmentRequest request, const SegmentResult& last, Volume<float> image);
 
-/// The image after a Gaussian of standard deviation `sigma_mm`. Voxels that are not finite stay.
+/// Returns the image after a Gaussian of standard deviation `sigma_mm`. Voxels that are not finite
+/// stay.
 Volume<float> smoothed_image(const Volume<float>& image, double sigma_mm, int threads);
 
 // Weights that stand for LevelsetConfig::curvature_weight on a grid, h its smallest spacing.
 
-/// The weight a at which a ball of radius r in the middle of the window (D = 1) neither grows nor
-/// shrinks, whatever the spacing: (1 - a) = a n h / r, n one less than the axes of more than one
-/// voxel.
+/// Returns the weight a at which a ball of radius r in the middle of the window (D = 1) neither
+/// grows nor shrinks, whatever the spacing: (1 - a) = a n h / r, n one less than the axes of more
+/// than one voxel.
 double weight_of_ball(double radius_mm, const Grid& grid);
 
-/// The weight that the scalings of ITK's ThresholdSegmentationLevelSetImageFilter stand for.
+/// Returns the weight that the scalings of ITK's ThresholdSegmentationLevelSetImageFilter stand
+/// for.
 ///
-/// A front of that filter has the speed p (eps - |I - T|) - k kappa in mm, with the propagation
-/// scaling p, the curvature scaling k, and eps half the width of the window. In units of h that is
-/// s times (1 - a) D - a kappa, with s = p eps / h + k / h^2 and
+/// Returns a front of that filter has the speed p (eps - |I - T|) - k kappa in mm, with the
+/// propagation scaling p, the curvature scaling k, and eps half the width of the window. In units
+/// of h that is s times (1 - a) D - a kappa, with s = p eps / h + k / h^2 and
 ///
 ///     a = k / (k + p eps h),
 ///
@@ -154,22 +156,22 @@ double weight_of_itk(double propagation, double curvature, double half_width, co
 
 // Surfaces: LabelResult::surface, or any volume that is negative inside.
 
-/// The surface of all structures together: negative inside of any.
+/// Returns the surface of all structures together: negative inside of any.
 Volume<float> surface_of_all(const SegmentResult& result);
 
-/// The mesh where a surface is 0, in LPS mm, by marching cubes. On the line between the centres of
-/// neighbours with the values a and b the surface is taken to be bent by m, the smaller of the
-/// second differences at both ends, or 0 where they have two signs, and no more than a - b: it lies
-/// where a + (b - a) t - m t (1 - t) / 2 = 0. So the spread of a ball's radii does not grow with
-/// the square of the spacing. Throws MemoryError, before it is made, if it takes more than is free,
-/// with `more` bytes for each triangle.
+/// Returns the mesh where a surface is 0, in LPS mm, by marching cubes. On the line between the
+/// centres of neighbours with the values a and b the surface is taken to be bent by m, the smaller
+/// of the second differences at both ends, or 0 where they have two signs, and no more than a - b:
+/// it lies where a + (b - a) t - m t (1 - t) / 2 = 0. So the spread of a ball's radii does not grow
+/// with the square of the spacing. Throws MemoryError, before it is made, if it takes more than is
+/// free, with `more` bytes for each triangle.
 Mesh surface_mesh(const Volume<float>& surface, int threads, int64_t more = 0);
 
-/// The distance of every voxel's centre in mm from a surface, negative inside. Up to `exact_mm` it
-/// is that to the mesh, which goes on beyond the border of the image; further away that to the
-/// places between neighbours (filters::distance_to_zeros_mm), which is longer by less than half the
-/// square of a cell's diagonal over the distance. The diagonal of the image where `surface` has one
-/// sign. Throws as surface_mesh.
+/// Returns the distance of every voxel's centre in mm from a surface, negative inside. Up to
+/// `exact_mm` it is that to the mesh, which goes on beyond the border of the image; further away
+/// that to the places between neighbours (filters::distance_to_zeros_mm), which is longer by less
+/// than half the square of a cell's diagonal over the distance. The diagonal of the image where
+/// `surface` has one sign. Throws as surface_mesh.
 Volume<float> surface_distance_mm(const Volume<float>& surface, double exact_mm, int threads);
 
 }  // namespace larch::levelset

@@ -15,7 +15,7 @@ namespace {
 
 using Opened = Model::Opened;
 
-/// A colour for a label: as PASCAL VOC has them, whose neighbours are far apart.
+/// Returns a colour for a label: as PASCAL VOC has them, whose neighbours are far apart.
 LabelEntry coloured(int32_t value, const std::string& name) {
   LabelEntry entry{value, name, {0, 0, 0}};
   auto bits = static_cast<uint32_t>(value);
@@ -54,8 +54,8 @@ models::AnyModel read(const std::string& path, std::optional<ModelKind> kind,
                     models::read_voxel_model(path, digest));
 }
 
-/// The memory of an image, and of each level voxels, texels and integrals, the former two twice
-/// where the CPU shares the work of a GPU.
+/// Returns the memory of an image, and of each level voxels, texels and integrals, the former two
+/// twice where the CPU shares the work of a GPU.
 int64_t bytes_of(const hdn::ResidentModel& network, const Grid& grid, const Grid& space) {
   const hdn::Model& model = network.model;
   const int64_t twins = network.on_host ? 2 : 1;
@@ -73,7 +73,8 @@ int64_t bytes_of(const hdn::ResidentModel& network, const Grid& grid, const Grid
   return bytes;
 }
 
-/// The memory of an image, and of each resolution voxels and texels, together a seventh more.
+/// Returns the memory of an image, and of each resolution voxels and texels, together a seventh
+/// more.
 int64_t bytes_of(const boundary::ResidentModel&, const Grid& grid, const Grid& space) {
   const auto per_voxel = static_cast<int64_t>(sizeof(int16_t) + sizeof(image::Texel));
   return 4 * grid.voxels() + 2 * space.voxels() + per_voxel * space.voxels() * 8 / 7;

@@ -62,8 +62,8 @@ class Model {
   bool has_background() const;
   /// The images that it takes together, by name; empty: one image.
   const std::vector<std::string>& components() const;
-  /// What it finds, in the order of the results. A network's structures count from 1; the classes
-  /// of a model of voxels are those beside the background.
+  /// Returns what it finds, in the order of the results. A network's structures count from 1; the
+  /// classes of a model of voxels are those beside the background.
   LabelTable structures() const;
 
  private:

@@ -27,12 +27,13 @@ const M& opened_as(const Model& model, const char* needed) {
   return *found;
 }
 
-/// The decision forest of a model; null if it is none.
+/// Returns the decision forest of a model; null if it is none.
 inline const forest::Model* forest_of(const Model& model) {
   return std::get_if<forest::Model>(&model.opened().any);
 }
 
-/// What boosting trees and forests of voxels have in common. Throws UsageError as opened_as.
+/// Returns what boosting trees and forests of voxels have in common. Throws UsageError as
+/// opened_as.
 const voxels::ImageModel& image_model(const Model& model);
 
 }  // namespace larch

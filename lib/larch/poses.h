@@ -29,9 +29,9 @@ struct FoundPoses {
 FoundPoses find_poses(const Model& model, Volume<float> image, const Context& context,
                       const std::string& name = "the image");
 
-/// A label map of the boxes on a grid: the voxels whose centres lie in the box of structure k have
-/// the value k + 1. Where boxes overlap, a structure goes before the one that it was found in, and
-/// otherwise the surer one before the other.
+/// Returns a label map of the boxes on a grid: the voxels whose centres lie in the box of structure
+/// k have the value k + 1. Where boxes overlap, a structure goes before the one that it was found
+/// in, and otherwise the surer one before the other.
 LabelVolume label_boxes(const FoundPoses& found, const Grid& grid, int threads);
 
 }  // namespace larch

@@ -211,7 +211,7 @@ void fit_to_volumes(voxels::TrainConfig& config, const std::vector<voxels::Train
   config = voxels::with_constants(std::move(config));
 }
 
-/// What a training learns from.
+/// Holds what a training learns from.
 struct Material {
   voxels::TrainConfig config;  ///< without keys that are null
   image::ModelSpace space;

@@ -43,7 +43,7 @@ struct TrainingCase {
   LabelVolume labels{};               ///< on the same grid
   /// Networks: in place of labels, the poses of the structures by name, in mm of world space.
   std::map<std::string, Pose> poses{};
-  /// What makes cases alike, such as the patient: they are held out together. Empty: nothing.
+  /// Says what makes cases alike, such as the patient: they are held out together. Empty: nothing.
   std::string group{};
   /// Labels whose voxels are not used, beside those that the configuration names.
   std::vector<int> left_out{};
@@ -119,10 +119,10 @@ void check_keys(const voxels::TrainConfig& config);
 /// and a forest where they hold several. `values`: of the label maps.
 void choose_classifier(voxels::TrainConfig& config, const std::set<int>& values,
                        const Context& context);
-/// The values of label maps: those that are declared, or of as many as it takes to find two beside
-/// the background.
+/// Returns the values of label maps: those that are declared, or of as many as it takes to find two
+/// beside the background.
 std::set<int> label_values(const TrainingCases& cases, const voxels::TrainConfig& config);
-/// The space of trees and forests of images on these grids, which are not looked at if the
+/// Returns the space of trees and forests of images on these grids, which are not looked at if the
 /// configuration gives the spacing.
 image::ModelSpace model_space(const std::vector<Grid>& grids, const voxels::SpaceConfig& config);
 

@@ -65,7 +65,7 @@ ReadCase in_model_space(const std::string& id, const TrainingCase& c,
           image::to_model_space(image, space, context, "'" + c.name + "'")};
 }
 
-/// The truth of a case; adds its labels to `seen`.
+/// Returns the truth of a case; adds its labels to `seen`.
 PosedCase truth_of(const TrainingCase& c, const hdn::Model& model, std::set<int>& seen) {
   PosedCase out;
   if (c.labels.empty()) {
@@ -85,7 +85,7 @@ PosedCase truth_of(const TrainingCase& c, const hdn::Model& model, std::set<int>
   return out;
 }
 
-/// The pose of a symmetric shape that is turned the least, among all that it has.
+/// Returns the pose of a symmetric shape that is turned the least, among all that it has.
 Pose least_turned(const Pose& pose, const std::vector<pose::Symmetry>& symmetries) {
   Pose best = pose;
   for (const pose::Symmetry& symmetry : symmetries) {
@@ -205,7 +205,7 @@ KnownStructure known_structure(boundary::BoundaryConfig& config, const hdn::Mode
   return known;
 }
 
-/// The largest component of the structure, its holes filled; warns where it does not occur.
+/// Returns the largest component of the structure, its holes filled; warns where it does not occur.
 Volume<uint8_t> mask_of(const TrainingCase& c, const boundary::Model& model, std::set<int>& seen,
                         const Context& context) {
   seen.insert(c.labels.begin(), c.labels.end());
@@ -221,7 +221,7 @@ Volume<uint8_t> mask_of(const TrainingCase& c, const boundary::Model& model, std
   return mask;
 }
 
-/// The cases in which the structure occurs, in an order that does not depend on the list.
+/// Returns the cases in which the structure occurs, in an order that does not depend on the list.
 std::vector<SurfaceCase> surface_cases(const TrainingCases& cases, const boundary::Model& model,
                                        const Context& context) {
   std::vector<SurfaceCase> all;

@@ -9,7 +9,7 @@
 namespace larch::pbt::cuda {
 namespace {
 
-/// The channel of full resolution that most weak classifiers use, or -1.
+/// Returns the channel of full resolution that most weak classifiers use, or -1.
 int busiest_channel(const CompiledTree& tree, std::span<const image::IntegralLayout> layouts) {
   std::vector<int> uses(layouts.size(), 0);
   for (const TapRange& range : tree.ranges) {
@@ -51,9 +51,9 @@ void lay_out(Tiling& t, const TapBox& box) {
   t.plane += ((8 - t.plane % 32) + 32) % 32;
 }
 
-/// The tile with the most bricks whose copy fits shared memory; of those the one with the smallest
-/// copy. None if the tree is too deep, or the taps reach so far that too few bricks would share a
-/// copy.
+/// Returns the tile with the most bricks whose copy fits shared memory; of those the one with the
+/// smallest copy. None if the tree is too deep, or the taps reach so far that too few bricks would
+/// share a copy.
 std::optional<Tiling> plan_tiles(const CompiledTree& tree,
                                  std::span<const image::IntegralLayout> layouts,
                                  const Device& device) {

@@ -26,7 +26,7 @@ inline int brick_count(const Tiling& t) {
   return t.bricks.x * t.bricks.y * t.bricks.z;
 }
 
-/// What a copy may take of the shared memory of a block.
+/// Returns what a copy may take of the shared memory of a block.
 size_t most_copy_bytes(const Device& device);
 
 /// A lane's voxels: kPasses in each brick of the tile, those whose elements lie in the lane's bank
@@ -186,7 +186,7 @@ __device__ inline void stage(const WalkArguments& a, const Tiling& t, const Vec3
   larch::cuda::wait_for_copies();
 }
 
-/// First voxel of tile n.
+/// Returns the first voxel of tile n.
 __device__ inline Vec3i tile_corner(const Tiling& t, int64_t n) {
   return {static_cast<int>(n % t.tiles.x) * t.bricks.x * Brick::kX,
           static_cast<int>(n / t.tiles.x % t.tiles.y) * t.bricks.y * Brick::kY,

@@ -29,12 +29,12 @@ struct Plan final : WalkPlan {
   Walk walk = Walk::kTile;
   std::vector<TreePlan> trees;
 };
-/// The plan of a job, which cuda::plan made.
+/// Returns the plan of a job, which cuda::plan made.
 inline const Plan& plan_of(const WalkPlan* plan) {
   return static_cast<const Plan&>(*plan);
 }
 
-/// What every walk reads and writes, passed by value.
+/// Holds what every walk reads and writes, passed by value.
 struct WalkArguments {
   PackedTreeView tree;
   const uint32_t* integral = nullptr;
@@ -47,7 +47,7 @@ struct WalkArguments {
       nullptr;  ///< of an ensemble's trees: posteriors are added here, not written to out
 };
 
-/// What a walk needs beside its arguments.
+/// Holds what a walk needs beside its arguments.
 struct WalkJob {
   const TreePlan& tree;
   int64_t queue_items;
@@ -152,7 +152,7 @@ struct StrongNode {
     for (int j = 0; j < N; ++j) h[j] = tree::strong_value(votes[j], node.alpha_sum);
   }
 
-  /// How the node splits the weight of a voxel with this H.
+  /// Returns how the node splits the weight of a voxel with this H.
   static __device__ tree::Split split(const PackedTreeView& tree, uint32_t weight, int32_t h) {
     return tree::split_weight(weight, h, tree.thresholds, tree.logistic);
   }

@@ -162,7 +162,7 @@ struct IsSet {
   __device__ bool operator()(uint32_t i) const { return roi[i] != 0; }
 };
 
-/// The voxels of the region of interest, ascending.
+/// Returns the voxels of the region of interest, ascending.
 Buffer<uint32_t> listed(const uint8_t* roi, int64_t voxels, int64_t* count, const Device& device) {
   Buffer<uint32_t> list(device, static_cast<size_t>(voxels));
   Buffer<int64_t> found(device, 1);
@@ -171,7 +171,7 @@ Buffer<uint32_t> listed(const uint8_t* roi, int64_t voxels, int64_t* count, cons
   return list;
 }
 
-/// The queues of the next level from the places of the parts.
+/// Returns the queues of the next level from the places of the parts.
 std::vector<Queue> next_queues(const std::vector<tree::FlatNode>& nodes,
                                const std::vector<Queue>& queues,
                                const std::vector<int64_t>& places) {

@@ -126,7 +126,7 @@ __device__ void number_children(const PackedTreeView& tree, LevelState& state, i
   state.node_count[1 - which] = count;
 }
 
-/// Index of the child among the nodes of the next level: -1 if it is a leaf.
+/// Returns the index of the child among the nodes of the next level: -1 if it is a leaf.
 __device__ int child_index(const LevelNodes& next, int count, int32_t node) {
   for (int n = 0; n < count; ++n) {
     if (next.node[n] == node) return n;

@@ -95,7 +95,7 @@ struct CommandLine {
 /// ones; the configuration is left to apply_config. Throws UsageError.
 void parse_command_line(const Program& program, int argc, char** argv, CommandLine& line);
 
-/// The flags of a parsed line that were given.
+/// Returns the flags of a parsed line that were given.
 GivenFlags given_flags(const CommandLine& line);
 
 /// Defaults < files of --config in their order < flags. Throws UsageError.

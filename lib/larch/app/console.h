@@ -59,8 +59,8 @@ class Console {
 /// Without a terminal a line is due after 10 % or 30 s, whichever is later.
 bool progress_line_is_due(double fraction, double last_fraction, double seconds_since_last);
 
-/// The level that flags and LARCH_LOGLEVEL (error, warning, info, debug) ask for; a flag wins.
-/// Throws UsageError for another word in the variable.
+/// Returns the level that flags and LARCH_LOGLEVEL (error, warning, info, debug) ask for; a flag
+/// wins. Throws UsageError for another word in the variable.
 LogLevel choose_log_level(bool quiet, int verbosity);
 
 }  // namespace larch::detail

@@ -22,7 +22,7 @@ struct Failure {
 /// MemoryError; anything else is a bug.
 Failure failure_of(std::exception_ptr error);
 
-/// The chain in one line: "cannot read start mesh 'a.gii': no triangles in data array 2".
+/// Returns the chain in one line: "cannot read start mesh 'a.gii': no triangles in data array 2".
 std::string in_one_line(const Failure& failure);
 
 }  // namespace larch::detail

@@ -54,8 +54,8 @@ struct ChosenDevice {
   std::string reason;  ///< "--device", "LARCH_DEVICE", "auto: this build has no CUDA code"
 };
 
-/// The flag > LARCH_DEVICE > auto; see choose_device for the errors. `cpu_alone`: what of the run
-/// has no code for a card, or empty; then auto takes the CPU, and cuda is a DeviceError.
+/// Returns the flag > LARCH_DEVICE > auto; see choose_device for the errors. `cpu_alone`: what of
+/// the run has no code for a card, or empty; then auto takes the CPU, and cuda is a DeviceError.
 ChosenDevice choose_run_device(const std::string& flag, const std::string& cpu_alone = {});
 
 }  // namespace larch::detail

@@ -49,7 +49,7 @@ struct CheckedRun {
   const ListedInputs& listed;
   InputDigests& digests;
 
-  /// All that decides the bytes of a result with these inputs beside those of the flags.
+  /// Returns all that decides the bytes of a result with these inputs beside those of the flags.
   ResultsBasis basis(const std::vector<RunInput>& further = {}) const;
 };
 
@@ -66,7 +66,8 @@ struct Program {
   std::function<Outputs(Context&, const CheckedRun&)> run{};
   std::function<Plan(const Context&, const CheckedRun&)> plan{};
   std::function<void()> committed{};
-  /// What of this run has no code for a card, such as "flexible pixel shift"; empty: nothing.
+  /// Returns what of this run has no code for a card, such as "flexible pixel shift"; empty:
+  /// nothing.
   std::function<std::string()> cpu_alone = [] { return std::string(); };
 };
 int run_program(const Program& program, int argc, char** argv);

@@ -62,7 +62,7 @@ std::optional<std::string> information(const Program& program, const CommandLine
   return std::nullopt;
 }
 
-/// The same for the pages that show values, after the configuration is read.
+/// Returns the same for the pages that show values, after the configuration is read.
 std::optional<std::string> configuration(const Program& program, const CommandLine& line) {
   if (line.common.print_config) return json_text(config::to_json(program.config), 2) + "\n";
   if (line.common.print_schema) {
@@ -152,7 +152,7 @@ void log_end(Console& console, const Outputs& outputs, double seconds) {
   console.log(LogLevel::kInfo, what + " in " + time);
 }
 
-/// The rows with their cells in columns, two spaces apart.
+/// Returns the rows with their cells in columns, two spaces apart.
 std::string aligned(std::vector<std::vector<std::string>> table) {
   for (auto& row : table) std::transform(row.begin(), row.end(), row.begin(), escaped);
   std::vector<size_t> widths;

@@ -62,7 +62,7 @@ namespace detail {
 /// Prints a result. Stdout counts as an output: throws OutputError if a full disk is behind it.
 void print(const std::string& text);
 
-/// The parts of a program that its options decide.
+/// Returns the parts of a program that its options decide.
 template <class Options>
 Program describe_program(const AppInfo& info, Options& options) {
   Program program;

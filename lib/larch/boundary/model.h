@@ -35,7 +35,7 @@ struct Confidence {
   learning::Calibration calibration{};        ///< of minus the sum of the deviations that are worse
 
   bool is_known() const { return !usual.empty(); }
-  /// The probability that a result is right.
+  /// Returns the probability that a result is right.
   double operator()(const Measures& measures) const;
 };
 /// Not known with fewer than ten right or five wrong results.

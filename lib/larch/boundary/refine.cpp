@@ -110,7 +110,7 @@ constexpr Dispatch<RangeFunction> kUpdate{"boundary::update", cpu::update,
 constexpr Dispatch<void(const LevelView&, const SearchView&, const MeshState&, const Context&)>
     kSearch{"boundary::search_shape", cpu::search_shape, LARCH_CUDA_FN(cuda::search_shape)};
 
-/// The view of a level, for refine and for training.
+/// Returns the view of a level, for refine and for training.
 LevelView level_view(const ResidentModel& resident, int level,
                      const std::vector<image::LevelImage>& images) {
   const Model& model = resident.model;

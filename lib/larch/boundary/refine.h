@@ -29,8 +29,8 @@ struct ResidentModel {
 };
 ResidentModel make_resident(Model model, const Device& device);
 
-/// The image at all resolutions that the levels of a model see, on context.device. No boundary is
-/// looked for outside of `extent`.
+/// Returns the image at all resolutions that the levels of a model see, on context.device. No
+/// boundary is looked for outside of `extent`.
 std::vector<image::LevelImage> make_images(const ResidentModel& resident,
                                            const Volume<int16_t>& voxels,
                                            const image::ImageExtent& extent,

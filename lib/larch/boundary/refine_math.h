@@ -30,7 +30,7 @@ struct ClassifierView {
   const features::SteerableFeature* features = nullptr;
   features::SteerableImages images;
 
-  /// The probability that a frame lies on the boundary.
+  /// Returns the probability that a frame lies on the boundary.
   template <class Lanes = tree::OneLane>
   LARCH_HD float probability(const features::SteerableFrame& frame, const Lanes& lanes = {}) const {
     const auto response = [&](uint32_t feature, size_t) {
@@ -68,7 +68,7 @@ struct MeshState {
   Mat3* turn = nullptr;  ///< from the frame of the shape to that of the mesh, scaled
 };
 
-/// The frame at a vertex of a mesh, to which `turn` leads from the frame of the shape.
+/// Returns the frame at a vertex of a mesh, to which `turn` leads from the frame of the shape.
 LARCH_HD features::SteerableFrame frame_at(const LevelView& level, const Mat3& turn,
                                            const Vec3d& at_mm, const Vec3d& normal) {
   const Vec3d along = turn.column(0), across = turn.column(1);
@@ -237,7 +237,7 @@ LARCH_HD void place_candidate(const LevelView& level, const SearchView& search, 
   for (int k = 0; k < search.modes; ++k) b[k] = search_value(level, candidate, k);
   search.x[candidate * level.count + v] = placed_shape(level, search, b, v);
 }
-/// The frame of vertex v of a candidate that is placed.
+/// Returns the frame of vertex v of a candidate that is placed.
 LARCH_HD features::SteerableFrame candidate_frame(const LevelView& level, const SearchView& search,
                                                   int candidate, int v) {
   const Vec3d* x = search.x + candidate * level.count;

@@ -29,7 +29,7 @@ struct Place {
   double probability = 0;
 };
 
-/// The vertex nearest to a point, of those that descending from `vertex` finds.
+/// Returns the vertex nearest to a point, of those that descending from `vertex` finds.
 size_t nearest_vertex(const std::vector<mesh::Ring>& rings, const std::vector<Vec3d>& x,
                       const Vec3d& point, size_t vertex) {
   const auto square = [&](size_t v) { return dot(x[v] - point, x[v] - point); };
@@ -56,7 +56,8 @@ struct Surface {
       normals.push_back(mesh::vertex_normal(rings[v], x.data(), static_cast<int>(v)));
     }
   }
-  /// The place nearest to a point, around the vertex that is found from `vertex`, which becomes it.
+  /// Returns the place nearest to a point, around the vertex that is found from `vertex`, which
+  /// becomes it.
   Place nearest(const Vec3d& point, size_t& vertex) const {
     vertex = nearest_vertex(rings, x, point, vertex);
     Place place;

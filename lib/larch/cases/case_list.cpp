@@ -39,7 +39,8 @@ struct Table {
   throw InputError("'" + path + "', line " + std::to_string(line) + ": " + what);
 }
 
-/// One row from `at` on. Quotes (CSV only) may enclose separators and line ends; "" is a quote.
+/// Returns one row from `at` on. Quotes (CSV only) may enclose separators and line ends; "" is a
+/// quote.
 Table::Row take_row(const std::string& path, const std::string& text, size_t& at, int& line) {
   const bool csv = file_extension(path) == ".csv";
   Table::Row row{line, {""}};
@@ -116,7 +117,7 @@ std::string id_of(const std::string& image) {
   return is_folder(image) ? name : name.substr(0, name.size() - file_extension(name).size());
 }
 
-/// All columns that a program knows but the id: image and label come first.
+/// Returns all columns that a program knows but the id: image and label come first.
 std::vector<CaseColumn> known_columns(const CaseColumns& wanted) {
   std::vector<CaseColumn> known{{wanted.image, /*is_file=*/true, /*required=*/true},
                                 {wanted.label, /*is_file=*/true, wanted.label_required}};
@@ -135,7 +136,8 @@ void require_columns(const Table& table, const std::vector<CaseColumn>& known) {
   }
 }
 
-/// The cell of a column; of a file, as it can be opened. Empty where it may be missing and is.
+/// Returns the cell of a column; of a file, as it can be opened. Empty where it may be missing and
+/// is.
 std::string cell_of(const Table& table, const Table::Row& row, const CaseColumn& column,
                     const std::string& text, bool file_exists) {
   if (text.empty() && column.required) {

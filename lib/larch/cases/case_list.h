@@ -31,7 +31,7 @@ struct CaseColumn {
   bool required = false;  ///< the column has to be there, and no cell of it may be empty
 };
 
-/// What a program wants of a list.
+/// Holds what a program wants of a list.
 struct CaseColumns {
   std::string image = "image";  ///< the name of this column
   std::string label = "label";  ///< the name of this column
@@ -52,7 +52,7 @@ std::vector<Case> read_case_list(const std::string& path, const CaseColumns& col
 
 namespace io {
 
-/// The path of a file that a list names, relative to the list's folder.
+/// Returns the path of a file that a list names, relative to the list's folder.
 std::string beside(const std::string& list, const std::string& name);
 
 }  // namespace io

@@ -22,7 +22,7 @@ namespace {
 /// A process takes this much whatever the size of its images: buffers of files, stacks.
 constexpr int64_t kOfNoCase = int64_t{32} << 20;
 
-/// The largest memory that the process had, in bytes; 0 if the system does not tell.
+/// Returns the largest memory that the process had, in bytes; 0 if the system does not tell.
 int64_t peak_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {

@@ -38,7 +38,7 @@ class CaseJob {
   const ReadOptions read;                ///< how images are read
   const bool is_of_list;
 
-  /// The file of a product, by the name of its flag; empty: it is not wanted.
+  /// Returns the file of a product, by the name of its flag; empty: it is not wanted.
   std::string file(const std::string& flag) const { return file_of(files, flag); }
   bool wants(const std::string& flag) const { return !file(flag).empty(); }
   /// The own thread of the case, with its share of the threads; context().turn() has the device and
@@ -56,7 +56,7 @@ struct CaseLook {
 };
 /// Says the size and spacing of an image.
 CaseLook look_of(const Grid& grid);
-/// The same by the header of the image. Throws InputError.
+/// Returns the same by the header of the image. Throws InputError.
 CaseLook look_at_image(const CaseJob& job);
 
 /// For programs that prepare nothing.
@@ -95,7 +95,7 @@ struct CaseProgram {
   /// the failure of the case.
   std::function<void(const CaseJob&, const Options&, const Prepared&)> read_more =
       [](const CaseJob&, const Options&, const Prepared&) {};
-  /// What of a run with these options has no code for a card; empty: nothing.
+  /// Returns what of a run with these options has no code for a card; empty: nothing.
   std::function<std::string(const Options&)> cpu_alone{};
   /// Images of flags beside those of products, of the one image, such as a mask; their detached
   /// files are recorded. By role.

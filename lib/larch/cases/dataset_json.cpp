@@ -39,7 +39,7 @@ void require_file(const std::string& path, const std::string& file) {
   if (!why.empty()) bad(path, "the file '" + file + "' " + why);
 }
 
-/// The number from 0 on that a whole text is; none if it is another text.
+/// Returns the number from 0 on that a whole text is; none if it is another text.
 std::optional<int32_t> number_of(const std::string& text) {
   int32_t number = 0;
   const char* last = text.data() + text.size();
@@ -120,7 +120,7 @@ std::string channel_file(const fs::path& stem, size_t channel, const std::string
   return stem.string() + number + ending;
 }
 
-/// The files of an image of a list "training": itself, or as nnU-Net names one per channel.
+/// Returns the files of an image of a list "training": itself, or as nnU-Net names one per channel.
 std::vector<std::string> files_of(const std::string& path, const std::string& image,
                                   size_t channels) {
   const std::string ending = file_extension(image);
@@ -191,7 +191,7 @@ std::vector<DatasetCase> named_cases(const std::string& path, const Json& named,
   return cases;
 }
 
-/// The files of the folder imagesTs or imagesTr.
+/// Returns the files of the folder imagesTs or imagesTr.
 std::vector<DatasetCase> nnunet_cases(const std::string& path, const Json& dataset,
                                       DatasetPart part, size_t channels,
                                       std::vector<std::string>& left_out) {

@@ -104,7 +104,7 @@ config::Node Images::product_flag(size_t i) {
   return node;
 }
 
-/// A list of words, each the `write` of a product.
+/// Returns a list of words, each the `write` of a product.
 config::Node Images::write_flag() {
   const auto word = [products = products](std::string& value) {
     config::Node node = config::describe(value);

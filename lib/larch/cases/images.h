@@ -59,9 +59,9 @@ struct ImageList {
   explicit operator bool() const { return list || dataset; }
   /// Throws UsageError if both are given, or a channel without a data set.
   void check() const;
-  /// The cases; `read` gets the frame that holds the chosen channel, and is warned of columns that
-  /// are neither known nor carried. Throws InputError, and UsageError for a channel, or if both a
-  /// frame and a channel choose a volume of the files.
+  /// Returns the cases; `read` gets the frame that holds the chosen channel, and is warned of
+  /// columns that are neither known nor carried. Throws InputError, and UsageError for a channel,
+  /// or if both a frame and a channel choose a volume of the files.
   std::vector<Case> select(const CaseColumns& columns, ReadOptions& read,
                            const std::vector<std::string>& carried = {}) const;
   /// Lines for people about the channels and labels of a data set.
@@ -136,11 +136,11 @@ struct Images {
   /// the name of its flag.
   std::vector<CaseOutput> files() const;
   std::vector<CaseOutput> files_of(const std::string& id) const;
-  /// The companions of such files.
+  /// Returns the companions of such files.
   std::vector<std::string> companions(const std::vector<CaseOutput>& files) const;
-  /// The options by which the one image is read, or all of a list.
+  /// Returns the options by which the one image is read, or all of a list.
   ReadOptions read_options(const Context& context) const;
-  /// The name of a product's flag: "output" of "output,o".
+  /// Returns the name of a product's flag: "output" of "output,o".
   static std::string flag_name(const Product& product);
 
  private:
@@ -150,11 +150,11 @@ struct Images {
   void check_files(const std::vector<CaseOutput>& files) const;
 };
 
-/// The file of a product by the name of its flag; empty if it is not wanted.
+/// Returns the file of a product by the name of its flag; empty if it is not wanted.
 std::string file_of(const std::vector<CaseOutput>& files, const std::string& flag);
 
-/// The image of a header. Throws InputError if it has several volumes or values per voxel, or
-/// cannot be read.
+/// Returns the image of a header. Throws InputError if it has several volumes or values per voxel,
+/// or cannot be read.
 ImageInfo probe_one_volume(const std::string& path, const ReadOptions& read);
 
 /// Throws InputError, which names both files, unless their images lie on one grid
@@ -162,10 +162,10 @@ ImageInfo probe_one_volume(const std::string& path, const ReadOptions& read);
 void require_same_grid(const std::string& path, const Grid& grid, const std::string& other,
                        const Grid& grid_of_other);
 
-/// The files beside an image that hold its voxels, for records.
+/// Returns the files beside an image that hold its voxels, for records.
 std::vector<RunInput> detached_inputs(const std::string& role, const std::string& image,
                                       const std::string& of_case = "");
-/// An image of a role, with the files beside it that hold its voxels, for records.
+/// Returns an image of a role, with the files beside it that hold its voxels, for records.
 std::vector<RunInput> image_inputs(const std::string& role, const std::string& image,
                                    const std::string& of_case = "");
 /// How the image of a case is read: as all are, but for the series that its cell names.
@@ -174,7 +174,8 @@ ReadOptions options_of_case(const Case& c, ReadOptions read);
 ListedInputs inputs_of_cases(const std::vector<Case>& cases, const CaseColumns& columns,
                              bool order_matters);
 
-/// The file beside a product that has `ending` in place of its own: "seg.tsv" of "seg.nii.gz".
+/// Returns the file beside a product that has `ending` in place of its own: "seg.tsv" of
+/// "seg.nii.gz".
 std::string companion_of(const std::string& path, const std::string& ending);
 
 /// Warns of the columns of a list of cases that nobody reads, since one that is misspelt would be

@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 using config::Json;
 using larch::detail::CheckedRun;
 
-/// The cell of a column that the program knows.
+/// Returns the cell of a column that the program knows.
 std::string cell_of(const Case& c, const std::string& column) {
   if (column == "label") return c.label;
   const auto found = c.further.find(column);
@@ -62,7 +62,7 @@ std::set<std::string> check_names(const ListedCases& list, const CheckedRun& run
   return outputs;
 }
 
-/// The columns of status.tsv.
+/// Returns the columns of status.tsv.
 std::vector<std::string> columns_of(const detail::AnyCaseProgram& program) {
   std::vector<std::string> columns{"id", "status", "message", "seconds"};
   columns.insert(columns.end(), program.figures.begin(), program.figures.end());

@@ -27,7 +27,7 @@ struct ListedCases {
   ListedCases(const detail::AnyCaseProgram& program, const larch::detail::CheckedRun& run,
               const Context& whole);
 
-  /// The inputs of case `i`, for its record.
+  /// Returns the inputs of case `i`, for its record.
   std::vector<RunInput> inputs(size_t i) const;
   CaseJob job(size_t i, const Context& context) const {
     return {cases[i], files[i].outputs, read, context, /*is_of_list=*/true};

@@ -31,7 +31,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// The digits at `at` without leading zeros; `at` is moved behind them.
+/// Returns the digits at `at` without leading zeros; `at` is moved behind them.
 std::string take_number(const std::string& text, size_t& at) {
   while (at < text.size() && text[at] == '0') ++at;
   const size_t begin = at;
@@ -54,8 +54,8 @@ bool is_status_table(const std::string& path) {
          text->substr(0, text->find('\n')).find("\tended") != std::string::npos;
 }
 
-/// The row of a record, which begins and ends on lines of its own: to parse the rest too would take
-/// most of the time of the table.
+/// Returns the row of a record, which begins and ends on lines of its own: to parse the rest too
+/// would take most of the time of the table.
 CaseCells row_of(const std::string& path) {
   constexpr std::string_view kBegin = "\n    \"Row\": ", kEnd = "\n    }";
   CaseCells row;

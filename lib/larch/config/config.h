@@ -27,7 +27,7 @@ Json parse_file(const std::string& path);
 /// and all allowed ones), a wrong type or a value out of range.
 void from_json(const Node& node, const Json& json, const std::string& source);
 
-/// The values, all of them. Throws std::logic_error for a number that is not finite.
+/// Returns the values, all of them. Throws std::logic_error for a number that is not finite.
 Json to_json(const Node& node);
 
 /// JSON Schema, draft 7, with the present values as defaults. It accepts what from_json accepts.

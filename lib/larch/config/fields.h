@@ -35,31 +35,31 @@ struct Field {
     return copy;
   }
 
-  /// An integer that is one of these.
+  /// Returns an integer that is one of these.
   Field one_of(std::initializer_list<int64_t> values) const {
     Field copy = *this;
     copy.allowed = values;
     return copy;
   }
-  /// An integer that is odd.
+  /// Returns an integer that is odd.
   Field odd() const {
     Field copy = *this;
     copy.is_odd = true;
     return copy;
   }
-  /// A vector of one of these lengths.
+  /// Returns a vector of one of these lengths.
   Field lengths(std::initializer_list<size_t> values) const {
     Field copy = *this;
     copy.allowed_lengths = values;
     return copy;
   }
-  /// A vector of at least one element.
+  /// Returns a vector of at least one element.
   Field not_empty() const {
     Field copy = *this;
     copy.is_not_empty = true;
     return copy;
   }
-  /// A value as JSON, for those who would not guess how it is written: a list of structs.
+  /// Returns a value as JSON, for those who would not guess how it is written: a list of structs.
   Field example(const char* json) const {
     Field copy = *this;
     copy.example_json = json;

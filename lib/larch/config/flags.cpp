@@ -47,8 +47,8 @@ Json list_from_text(const Node& node, const std::string& text, const std::string
   return list;
 }
 
-/// The JSON that a flag's text stands for; from_json then judges it, so that flags and files have
-/// the same rules and messages.
+/// Returns the JSON that a flag's text stands for; from_json then judges it, so that flags and
+/// files have the same rules and messages.
 Json value_from_text(const Node& node, const std::string& text, const std::string& flag) {
   switch (node.kind) {
     case Kind::kBool:
@@ -93,7 +93,8 @@ bool is_list_of_lists(const Node& node) {
   return node.kind == Kind::kVector && node.prototype().kind == Kind::kVector;
 }
 
-/// One list per repetition of a flag: "1,2,3". All of them may stand in one as JSON: "[[1,2,3]]".
+/// Returns one list per repetition of a flag: "1,2,3". All of them may stand in one as JSON:
+/// "[[1,2,3]]".
 Json lists_from_words(const Node& node, const std::vector<std::string>& words,
                       const std::string& flag) {
   const Node element = node.prototype();

@@ -37,7 +37,7 @@ void add_flags(CLI::App& parser, std::vector<Leaf>& items, BoolStyle style);
 /// flag.
 void apply_flags(const std::vector<Leaf>& items);
 
-/// What a leaf takes, for people: "INT in [1, 32]", "soft|copy", "list of {name, labels}".
+/// Returns what a leaf takes, for people: "INT in [1, 32]", "soft|copy", "list of {name, labels}".
 std::string value_text(const Node& node);
 
 }  // namespace larch::config

@@ -184,7 +184,7 @@ void describe_optional(Node& n, T& value) {
   };
 }
 
-/// A node that was made by hand, for a parameter that is known at run time only.
+/// Returns a node that was made by hand, for a parameter that is known at run time only.
 inline Node describe_field(const Node& node) {
   return node;
 }
@@ -216,7 +216,7 @@ std::string list_text(const std::vector<T>& numbers, const std::string& between 
   return text;
 }
 
-/// The tree of nodes of `value`.
+/// Returns the tree of nodes of `value`.
 template <class T>
 Node describe(T& value) {
   Node n;

@@ -14,7 +14,7 @@
 namespace larch {
 namespace {
 
-/// The factor of a unit such as "G", "GiB" or "GB" in any case; 0 if it is none.
+/// Returns the factor of a unit such as "G", "GiB" or "GB" in any case; 0 if it is none.
 double factor_of(std::string unit) {
   for (char& c : unit) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
   if (unit.empty() || unit == "B") return 1;

@@ -15,12 +15,12 @@ struct Bytes {
   explicit operator bool() const { return count > 0; }
 };
 
-/// A number of bytes as people write it: "4G", "500M", "1.5GiB", "2000000". K, M, G and T, also
-/// followed by iB, are powers of 1024, as schedulers count; KB, MB, GB and TB are powers of 1000.
-/// Throws UsageError that names `flag` for anything else, and for less than one byte.
+/// Returns a number of bytes as people write it: "4G", "500M", "1.5GiB", "2000000". K, M, G and T,
+/// also followed by iB, are powers of 1024, as schedulers count; KB, MB, GB and TB are powers of
+/// 1000. Throws UsageError that names `flag` for anything else, and for less than one byte.
 int64_t parse_bytes(const std::string& flag, const std::string& text);
 
-/// The reverse, exactly: the largest unit of which it is a whole number, such as "4GiB".
+/// Returns the reverse, exactly: the largest unit of which it is a whole number, such as "4GiB".
 /// core/text.h has one for messages.
 std::string exact_bytes_text(int64_t bytes);
 

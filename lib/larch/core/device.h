@@ -30,10 +30,10 @@ std::string to_string(const Device& device);
 /// True when this build contains the CUDA code.
 bool built_with_cuda();
 
-/// Number of visible CUDA devices; 0 without CUDA, without a driver or without a card.
+/// Returns the number of visible CUDA devices; 0 without CUDA, without a driver or without a card.
 int cuda_device_count();
 
-/// A line for people: "NVIDIA H200 (cuda:0), 139.8 GiB" or "cpu, 16 threads".
+/// Returns a line for people: "NVIDIA H200 (cuda:0), 139.8 GiB" or "cpu, 16 threads".
 std::string describe(const Device& device, int threads);
 
 /// Parses auto, cpu, cuda or cuda:N. `auto` takes cuda:0 if there is one, else the CPU, and puts

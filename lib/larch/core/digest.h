@@ -16,7 +16,7 @@ namespace larch {
 class Sha256 {
  public:
   void update(const void* data, size_t bytes);
-  /// The digest of all that was fed; the object may be fed further afterwards.
+  /// Returns the digest of all that was fed; the object may be fed further afterwards.
   std::array<uint8_t, 32> digest() const;
 
  private:
@@ -29,10 +29,10 @@ class Sha256 {
 /// Lower-case hexadecimal.
 std::string hex(std::span<const uint8_t> bytes);
 
-/// SHA-256 of bytes in memory as hexadecimal.
+/// Returns the SHA-256 of bytes in memory as hexadecimal.
 std::string sha256_of(std::string_view bytes);
 
-/// SHA-256 of a file's bytes as hexadecimal; throws InputError if it cannot be read.
+/// Returns the SHA-256 of a file's bytes as hexadecimal; throws InputError if it cannot be read.
 std::string sha256_of_file(const std::string& path);
 
 /// Receives the SHA-256 of a file that is read whole, so that nobody reads it again for it; may be

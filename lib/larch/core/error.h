@@ -7,7 +7,7 @@
 
 namespace larch {
 
-/// What a process returns. Scripts and schedulers rely on these numbers.
+/// Says what a process returns. Scripts and schedulers rely on these numbers.
 enum class ExitCode : int {
   kDone = 0,           ///< also: skipped because of --skip-existing
   kBug = 1,            ///< unexpected exception

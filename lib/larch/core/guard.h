@@ -20,7 +20,7 @@ enum class Guard {
   kDicomClaims,     ///< planes and pixels are allocated as a DICOM header claims
 };
 
-/// Its name in LARCH_FUZZ_WITHOUT.
+/// Returns its name in LARCH_FUZZ_WITHOUT.
 constexpr std::string_view name_of(Guard guard) {
   switch (guard) {
     case Guard::kNrrdClaims:
@@ -39,7 +39,7 @@ constexpr std::string_view name_of(Guard guard) {
   return "";
 }
 
-/// Whether a guard is on: `if (guarded(Guard::kNrrdClaims)) check_words(header);`. It is the
+/// Tells whether a guard is on: `if (guarded(Guard::kNrrdClaims)) check_words(header);`. It is the
 /// constant true in every build but the one of the fuzzers (cmake -DLARCH_FUZZ=ON), so that nothing
 /// at run time weakens a program that is used. In that build the environment variable
 /// LARCH_FUZZ_WITHOUT names the guard that is left out.

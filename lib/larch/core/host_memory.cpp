@@ -25,7 +25,7 @@ constexpr size_t kSmall = size_t{64} << 10, kMaximumUnseen = size_t{256} << 20;
 /// Stacks, tables of pages and the message of a failure need some.
 constexpr size_t kKept = size_t{2} << 20;
 
-/// The leading number of a text; none for "max", "unlimited" and the like.
+/// Returns the leading number of a text; none for "max", "unlimited" and the like.
 std::optional<uint64_t> number(const std::string& text) {
   uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -39,7 +39,7 @@ std::optional<uint64_t> number_in(const std::string& file) {
   return number(word);
 }
 
-/// The number after `key` in a file of lines "key value ...".
+/// Returns the number after `key` in a file of lines "key value ...".
 std::optional<uint64_t> number_of(const std::string& file, const std::string& key) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
@@ -116,7 +116,7 @@ bool has_word(const std::string& list, const std::string& word) {
   return false;
 }
 
-/// Whether `path` is the group `above` or one below it.
+/// Tells whether `path` is the group `above` or one below it.
 bool is_below(const std::string& path, const std::string& above) {
   return path.rfind(above, 0) == 0 && (path.size() == above.size() || path[above.size()] == '/');
 }

@@ -8,19 +8,19 @@
 
 namespace larch {
 
-/// What this process may still take of the host's memory.
+/// Holds what this process may still take of the host's memory.
 struct HostMemory {
   size_t bytes = 0;
   std::string limit;  ///< what sets it: "physical memory", "memory limit of the control group", ...
 };
 
-/// The least of: available physical memory; the limits of the control groups (version 1 and 2) that
-/// the process is in, from its own up to the mount, less what they use and could not give back;
-/// the limits on address space and data (ulimit -v and -d), less what the process has; and, where
-/// the kernel promises no more than it has (vm.overcommit_memory=2), what it still may promise.
-/// What cannot be read does not limit. Cheap enough to be asked before each large allocation.
-/// `root` stands in front of /proc and of the mount points: a test puts a folder of such files
-/// there.
+/// Returns the least of: available physical memory; the limits of the control groups (version 1 and
+/// 2) that the process is in, from its own up to the mount, less what they use and could not give
+/// back; the limits on address space and data (ulimit -v and -d), less what the process has; and,
+/// where the kernel promises no more than it has (vm.overcommit_memory=2), what it still may
+/// promise. What cannot be read does not limit. Cheap enough to be asked before each large
+/// allocation. `root` stands in front of /proc and of the mount points: a test puts a folder of
+/// such files there.
 HostMemory free_host_memory(const std::string& root = "");
 
 /// An allocation on the host that failed; what operator new of the executables throws.

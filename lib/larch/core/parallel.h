@@ -15,8 +15,8 @@ namespace larch {
 void parallel_for(int threads, int64_t count, int64_t grain,
                   const std::function<void(int64_t begin, int64_t end)>& body);
 
-/// A grain of at most `most` that leaves each thread 32 ranges, where there are so many: the range
-/// that is taken last keeps the other threads waiting.
+/// Returns a grain of at most `most` that leaves each thread 32 ranges, where there are so many:
+/// the range that is taken last keeps the other threads waiting.
 constexpr int64_t fair_grain(int threads, int64_t count, int64_t most) {
   const int64_t share = count / (int64_t{32} * (threads > 1 ? threads : 1));
   return share < 1 ? 1 : share < most ? share : most;

@@ -70,7 +70,7 @@ LARCH_HD double cosine_of_turns(double turns) {
   return sine_of_turns(turns + 0.25);
 }
 
-/// The angle of the point (x, y), from -pi to pi, to 1e-15; 0 for the origin.
+/// Returns the angle of the point (x, y), from -pi to pi, to 1e-15; 0 for the origin.
 LARCH_HD double atan2_of(double y, double x) {
   constexpr auto kFactors = detail::series_factors<14>([](double n) { return 1 / (2 * n + 1); });
   const double ax = x < 0 ? -x : x, ay = y < 0 ? -y : y;
@@ -88,7 +88,7 @@ LARCH_HD double atan2_of(double y, double x) {
   return y < 0 ? -angle : angle;
 }
 
-/// The angle from 0 to pi with this cosine, which is clamped to [-1, 1].
+/// Returns the angle from 0 to pi with this cosine, which is clamped to [-1, 1].
 LARCH_HD double acos_of(double cosine) {
   const double c = cosine > 1 ? 1 : cosine < -1 ? -1 : cosine;
   return atan2_of(sqrt((1 - c) * (1 + c)), c);

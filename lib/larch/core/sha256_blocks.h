@@ -22,7 +22,7 @@ void sha256_blocks_portable(Sha256State& state, const uint8_t* data, size_t bloc
 /// By the SHA extensions of x86 processors, which must be there; in builds for these alone.
 void sha256_blocks_x86(Sha256State& state, const uint8_t* data, size_t blocks);
 
-/// All implementations that this processor can run, the fastest last; all give the same.
+/// Returns all implementations that this processor can run, the fastest last; all give the same.
 std::span<const Sha256Blocks> all_sha256_blocks();
 
 }  // namespace larch::detail

@@ -25,7 +25,7 @@ void four_rounds(Halves& state, __m128i w0, const uint32_t* constants) {
   state.abef = _mm_sha256rnds2_epu32(state.abef, state.cdgh, _mm_shuffle_epi32(sums, 0x0e));
 }
 
-/// The next four words of the message schedule, after w0 to w3 of four words each.
+/// Returns the next four words of the message schedule, after w0 to w3 of four words each.
 __m128i next_words(__m128i w0, __m128i w1, __m128i w2, __m128i w3) {
   const __m128i sums = _mm_add_epi32(_mm_sha256msg1_epu32(w0, w1), _mm_alignr_epi8(w3, w2, 4));
   return _mm_sha256msg2_epu32(sums, w3);

@@ -8,7 +8,7 @@ namespace larch {
 
 constexpr int kTeamThreads = 1024, kTeamWarp = 32;
 
-/// The order of sums over 32 lanes: pairs 16 apart are added, then 8, 4, 2 and 1 apart.
+/// Returns the order of sums over 32 lanes: pairs 16 apart are added, then 8, 4, 2 and 1 apart.
 LARCH_HD double sum_of_lanes(double (&lanes)[kTeamWarp]) {
   for (int apart = kTeamWarp / 2; apart > 0; apart /= 2)
     for (int lane = 0; lane < apart; ++lane) lanes[lane] += lanes[lane + apart];
@@ -25,7 +25,7 @@ struct OneThread {
   LARCH_HD void each(int count, const F& f) const {
     for (int i = 0; i < count; ++i) f(i);
   }
-  /// The sum of f(i), which may write what belongs to i.
+  /// Returns the sum of f(i), which may write what belongs to i.
   template <class F>
   LARCH_HD double sum(int count, const F& f) const {
     double warps[kTeamWarp];

@@ -41,8 +41,8 @@ inline std::string bytes_text(int64_t bytes) {
   return text;
 }
 
-/// Text for people and for cells of tables: control characters, which a terminal would obey and at
-/// which a table would break, as \x1b.
+/// Returns the text for people and for cells of tables: control characters, which a terminal would
+/// obey and at which a table would break, as \x1b.
 inline std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {

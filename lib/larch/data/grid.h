@@ -9,8 +9,8 @@
 
 namespace larch {
 
-/// What the world coordinates of a grid belong to, by the codes of NIfTI's qform and sform. Formats
-/// that have no such code are the scanner's.
+/// Says what the world coordinates of a grid belong to, by the codes of NIfTI's qform and sform.
+/// Formats that have no such code are the scanner's.
 enum class WorldFrame : uint8_t {
   kUnknown = 0,  ///< the voxels have a spacing and no orientation: no side of the patient is known
   kScanner = 1,
@@ -69,9 +69,9 @@ LARCH_HD Vec3d index_from_world(const Grid& grid, const Vec3d& world_mm) {
 /// the same: headers are rounded, and no result depends on so little.
 constexpr double kSameVoxel = 0.1;
 
-/// What differs between two grids that should be the same, as a phrase for an error message:
-/// "size 3x4x5 against 3x4x6", "origin differs by 2.5 mm", ... Empty when they agree at every
-/// corner, within the share `tolerance` of a voxel along each axis.
+/// Returns what differs between two grids that should be the same, as a phrase for an error
+/// message: "size 3x4x5 against 3x4x6", "origin differs by 2.5 mm", ... Empty when they agree at
+/// every corner, within the share `tolerance` of a voxel along each axis.
 std::string describe_difference(const Grid& a, const Grid& b, double tolerance = kSameVoxel);
 
 /// Throws InputError, which says what differs, unless `a` lies on the grid of `b`, as

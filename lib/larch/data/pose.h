@@ -31,7 +31,7 @@ LARCH_HD double dot(const Quaternion& a, const Quaternion& b) {
   return a.w * b.w + a.x * b.x + a.y * b.y + a.z * b.z;
 }
 
-/// The inverse of a rotation.
+/// Returns the inverse of a rotation.
 LARCH_HD Quaternion conjugate(const Quaternion& q) {
   return {q.w, -q.x, -q.y, -q.z};
 }
@@ -45,7 +45,7 @@ LARCH_HD Quaternion canonical(const Quaternion& q) {
   return {q.w / length + 0.0, q.x / length + 0.0, q.y / length + 0.0, q.z / length + 0.0};
 }
 
-/// The rotation matrix of a unit quaternion.
+/// Returns the rotation matrix of a unit quaternion.
 LARCH_HD Mat3 rotation_matrix(const Quaternion& q) {
   const double a = q.w, b = q.x, c = q.y, d = q.z;
   return {{{a * a + b * b - c * c - d * d, 2 * (b * c - a * d), 2 * (b * d + a * c)},
@@ -58,7 +58,7 @@ LARCH_HD Vec3d rotate(const Quaternion& q, const Vec3d& v) {
   return rotation_matrix(q) * v;
 }
 
-/// The unit quaternion of a rotation matrix, with w >= 0. It is computed from its largest
+/// Returns the unit quaternion of a rotation matrix, with w >= 0. It is computed from its largest
 /// component, so that no difference of nearly equal numbers is divided by a small one. The caller
 /// checks that the matrix is orthonormal with determinant 1.
 LARCH_HD Quaternion quaternion_of(const Mat3& rotation) {
@@ -82,16 +82,16 @@ LARCH_HD Quaternion quaternion_of(const Mat3& rotation) {
   return q;
 }
 
-/// The angle of the rotation that leads from one unit quaternion to another, in radians from 0 to
-/// pi: 2 acos(|a . b|), computed so that small angles keep their digits.
+/// Returns the angle of the rotation that leads from one unit quaternion to another, in radians
+/// from 0 to pi: 2 acos(|a . b|), computed so that small angles keep their digits.
 LARCH_HD double angle_between(const Quaternion& a, const Quaternion& b) {
   const Quaternion between = conjugate(a) * b;
   return 2 * atan2_of(norm(Vec3d{between.x, between.y, between.z}),
                       between.w < 0 ? -between.w : between.w);
 }
 
-/// The rotation vector (axis times angle in radians, of length at most pi) of a unit quaternion,
-/// and back.
+/// Returns the rotation vector (axis times angle in radians, of length at most pi) of a unit
+/// quaternion, and back.
 LARCH_HD Vec3d rotation_vector(const Quaternion& q) {
   const Quaternion unit = canonical(q);
   const Vec3d axis{unit.x, unit.y, unit.z};
@@ -150,21 +150,21 @@ LARCH_HD Vec3d corner(const Pose& pose, int number) {
       pose, {number & 1 ? 0.5 : -0.5, number & 2 ? 0.5 : -0.5, number & 4 ? 0.5 : -0.5});
 }
 
-/// The axis of the longest edge, the lowest of several.
+/// Returns the axis of the longest edge, the lowest of several.
 LARCH_HD int longest_axis(const Vec3d& edges_mm) {
   const int xy = edges_mm.y > edges_mm.x ? 1 : 0;
   return edges_mm.z > edges_mm[xy] ? 2 : xy;
 }
 
-/// The point at `box` (-0.5 and 0.5: the faces) on the line through the centre along one axis of
-/// the box, in world coordinates.
+/// Returns the point at `box` (-0.5 and 0.5: the faces) on the line through the centre along one
+/// axis of the box, in world coordinates.
 LARCH_HD Vec3d axis_end(const Pose& pose, int axis, double box) {
   return world_from_box(pose, {axis == 0 ? box : 0, axis == 1 ? box : 0, axis == 2 ? box : 0});
 }
 
-/// A pose that is given in the box frame of `parent` (mm; its size is not scaled by the parent's),
-/// in world coordinates: centre c_p + R_p c, rotation q_p q, edges as they are. relative() is its
-/// inverse.
+/// Returns a pose that is given in the box frame of `parent` (mm; its size is not scaled by the
+/// parent's), in world coordinates: centre c_p + R_p c, rotation q_p q, edges as they are.
+/// relative() is its inverse.
 LARCH_HD Pose compose(const Pose& parent, const Pose& child) {
   return {world_from_box_mm(parent, child.centre_mm), canonical(parent.rotation * child.rotation),
           child.edges_mm};

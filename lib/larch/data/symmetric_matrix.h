@@ -22,7 +22,7 @@ struct Eigen {
   std::vector<double> values;
   std::vector<std::vector<double>> vectors;
 };
-/// Those of a symmetric matrix, by Jacobi's method.
+/// Returns those of a symmetric matrix, by Jacobi's method.
 Eigen symmetric_eigen(std::vector<double> matrix, size_t n);
 
 }  // namespace larch

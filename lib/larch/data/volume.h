@@ -60,8 +60,8 @@ class Volume {
   Volume() = default;
   explicit Volume(const Grid& grid, T fill = T{})
       : grid_(grid), voxels_(static_cast<size_t>(grid.voxels()), fill) {}
-  /// Voxels that hold anything, for a caller that writes every one. Tests run with MALLOC_PERTURB_,
-  /// which shows the voxels that a caller forgets.
+  /// Returns voxels that hold anything, for a caller that writes every one. Tests run with
+  /// MALLOC_PERTURB_, which shows the voxels that a caller forgets.
   static Volume unfilled(const Grid& grid) {
     static_assert(std::is_trivially_copyable_v<T>);
     Volume volume;
@@ -102,7 +102,7 @@ class Volume {
   std::vector<T, Unfilled<T>> voxels_;
 };
 
-/// The values f(voxel) on the grid of a volume.
+/// Returns the values f(voxel) on the grid of a volume.
 template <class To, class From, class F>
 Volume<To> mapped(const Volume<From>& volume, const F& f) {
   Volume<To> out = Volume<To>::unfilled(volume.grid());

@@ -53,7 +53,7 @@ constexpr auto enum_names(Vessels*) {
   return std::to_array<EnumName<Vessels>>({{Vessels::kDark, "dark"}, {Vessels::kBright, "bright"}});
 }
 
-/// What is taken from the differences of each frame.
+/// Says what is taken from the differences of each frame.
 enum class Normalize : uint8_t { kMode, kNone };
 constexpr auto enum_names(Normalize*) {
   return std::to_array<EnumName<Normalize>>(
@@ -110,9 +110,9 @@ BorderField border_field_of(const DsaConfig& config, bool is_volume);
 struct Pass {
   int block = 64, step = 64;
 };
-/// The passes of a configuration over pictures or volumes. The literal method has one. Throws
-/// UsageError for a text that does
-/// not name them, for blocks below 8 or above 255 pixels, and for steps above a block.
+/// Returns the passes of a configuration over pictures or volumes. The literal method has one.
+/// Throws UsageError for a text that does not name them, for blocks below 8 or above 255 pixels,
+/// and for steps above a block.
 std::vector<Pass> passes_of(const DsaConfig& config, bool is_volume);
 
 }  // namespace larch::dsa

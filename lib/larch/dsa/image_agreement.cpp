@@ -93,7 +93,7 @@ class PlacedRows {
     }
   }
 
-  /// Whether all of `kLanes` positions from i on have their taps.
+  /// Tells whether all of `kLanes` positions from i on have their taps.
   bool is_inner(size_t i) const {
     int32_t left = x_units_[i], right = left, top = y_units_[i], bottom = top;
     for (size_t k = i; k < i + cpu::kLanes; ++k) {

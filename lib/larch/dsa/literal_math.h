@@ -28,15 +28,15 @@ LARCH_HD LiteralStep literal_step(const Vec3i& units) {
   return step;
 }
 
-/// Linear between two samples, rounded; kNoSample where one that weighs is.
+/// Returns the linear between two samples, rounded; kNoSample where one that weighs is.
 LARCH_HD uint16_t literal_between(uint16_t first, uint16_t second, int32_t weight) {
   if (weight == 0) return first;
   if (first == kNoSample || second == kNoSample) return kNoSample;
   return static_cast<uint16_t>((first * (4096 - weight) + second * weight + 2048) >> 12);
 }
 
-/// The mask a step away from a pixel, between pixels along x, then y, then z. Beyond the image lie
-/// pixels of its edge, as textures have them.
+/// Returns the mask a step away from a pixel, between pixels along x, then y, then z. Beyond the
+/// image lie pixels of its edge, as textures have them.
 LARCH_HD uint16_t literal_sample(const uint16_t* mask, const Vec3i& size, const Vec3i& from,
                                  const LiteralStep& step) {
   const Vec3i at = from + step.pixel;

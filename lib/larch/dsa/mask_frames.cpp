@@ -21,8 +21,8 @@ constexpr double kWorth = 1.02;
 constexpr int64_t kNear = 9, kNearOf = 10;
 constexpr size_t kFew = 4;
 
-/// The last frame of a mask less another one that is moved to it, in grey values; Correction::kNone
-/// says that the motion is not worth it.
+/// Returns the last frame of a mask less another one that is moved to it, in grey values;
+/// Correction::kNone says that the motion is not worth it.
 SubtractedFrames last_less_moved(const MaskInput& input, size_t frame, DsaConfig config,
                                  const Context& context) {
   config.method = Method::kBlock;  // is the better one of those that find blocks

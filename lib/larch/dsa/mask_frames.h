@@ -26,9 +26,10 @@ class MaskCandidates {
   /// `input`: without frames; `stored`: those that may be the mask, frame after frame, of 16 pixels
   /// at least along each axis.
   MaskCandidates(MaskInput input, std::span<const uint16_t> stored, const Context& context);
-  /// The candidates that a stored frame is most like, the best one last: by EHD after the best
-  /// shift, in frames made four times smaller, where noise hides less, with equal bins. With the
-  /// best one come those, up to three, whose EHD is 9/10 of its at least; the first of equal ones.
+  /// Returns the candidates that a stored frame is most like, the best one last: by EHD after the
+  /// best shift, in frames made four times smaller, where noise hides less, with equal bins. With
+  /// the best one come those, up to three, whose EHD is 9/10 of its at least; the first of equal
+  /// ones.
   std::vector<size_t> best_of(std::span<const uint16_t> stored, const Context& context) const;
 
  private:

@@ -214,7 +214,7 @@ void find_region(const SequenceRequest& request, PreparedSequence& prepared,
   if (inside < static_cast<int64_t>(region.size())) prepared.region = std::move(region);
 }
 
-/// The first of the frames `wanted` as the mask of the others.
+/// Returns the first of the frames `wanted` as the mask of the others.
 SequenceMask first_as_mask(const SequenceRequest& request, const PreparedSequence& prepared,
                            std::vector<uint16_t>& stored, const Context& context) {
   MaskInput input = mask_input(request, prepared);
@@ -223,9 +223,9 @@ SequenceMask first_as_mask(const SequenceRequest& request, const PreparedSequenc
   return make_mask(input, {}, context);
 }
 
-/// The last of the frames `wanted`, by its place among them, that is surely free of contrast agent:
-/// all are subtracted from the first of them, corrected for motion by blocks whatever
-/// the method of the run is, until contrast agent has darkened them for good.
+/// Returns the last of the frames `wanted`, by its place among them, that is surely free of
+/// contrast agent: all are subtracted from the first of them, corrected for motion by blocks
+/// whatever the method of the run is, until contrast agent has darkened them for good.
 size_t frame_before_onset(const SequenceRequest& request, const PreparedSequence& prepared,
                           const Context& context) {
   const FrameSource& source = request.source;
@@ -327,7 +327,7 @@ void choose_masks(const SequenceRequest& request, PreparedSequence& prepared,
             [](const auto& a, const auto& b) { return a.frames.front() < b.frames.front(); });
 }
 
-/// The bytes that the frames in work may take.
+/// Returns the bytes that the frames in work may take.
 int64_t budget_of(const SequenceRequest& request) {
   if (request.memory_bytes > 0) return request.memory_bytes;
   return std::min(kUsualBytes, static_cast<int64_t>(free_memory_bytes(Device::cpu()) / 2));
@@ -383,7 +383,7 @@ BatchPlan plan_batches(const SequenceRequest& request, const std::vector<MaskGro
   return plan;
 }
 
-/// The table of samples; what is odd is warned of.
+/// Returns the table of samples; what is odd is warned of.
 SampleTable table_of(const SequenceRequest& request, const Context& context) {
   const StoredValues& values = request.source.values;
   const DsaConfig& config = request.config;

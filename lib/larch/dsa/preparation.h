@@ -30,16 +30,16 @@ struct Extremes {
 Extremes extremes_of(std::span<const int16_t> difference, std::span<const uint8_t> validity,
                      const Vec3i& size);
 
-/// The first of `frames`, which follow each other, whose dark extreme is more than 1.25 times the
-/// bright one and stays so: in 8 of the ten frames from it on, or of those to the last one, two at
-/// least. Nothing if there is no such frame. `are_all`: no frames follow.
+/// Returns the first of `frames`, which follow each other, whose dark extreme is more than 1.25
+/// times the bright one and stays so: in 8 of the ten frames from it on, or of those to the last
+/// one, two at least. Nothing if there is no such frame. `are_all`: no frames follow.
 std::optional<size_t> find_onset(std::span<const Extremes> frames, bool are_all);
 
 /// Fills all but `batches`. Some frames are read for the collimator; where the onset of contrast
 /// agent is looked for, frames are subtracted up to ten after it.
 PreparedSequence prepare_sequence(const SequenceRequest& request, const Context& context);
 
-/// The input of a mask but for its frames.
+/// Returns the input of a mask but for its frames.
 MaskInput mask_input(const SequenceRequest& request, const PreparedSequence& prepared);
 
 }  // namespace larch::dsa

@@ -83,7 +83,7 @@ class WindowSums {
   std::vector<double> squares_;
 };
 
-/// The lines from `flat` that are not outside, as first line and number. `flat`: by line.
+/// Returns the lines from `flat` that are not outside, as first line and number. `flat`: by line.
 std::pair<int32_t, int32_t> open_lines(const std::vector<bool>& flat) {
   const auto count = static_cast<int32_t>(flat.size());
   int32_t first = 0, last = count - 1;

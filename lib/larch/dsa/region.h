@@ -42,7 +42,7 @@ void keep_common(std::vector<uint8_t>& region, std::span<const uint8_t> other);
 /// Pixels inside.
 int64_t count_inside(std::span<const uint8_t> region);
 
-/// The same; throws InputError, which names the image, if there are none.
+/// Returns the same; throws InputError, which names the image, if there are none.
 int64_t require_inside(std::span<const uint8_t> region, const std::string& name);
 
 /// How the collimator is told from the body.
@@ -54,8 +54,8 @@ struct ShutterRule {
   double top = 0;  ///< above 0: contrast agent raises values, and `dark` is the distance from here
 };
 
-/// The part of the picture that the collimator leaves, by the sum of some frames of stored values.
-/// Flat is judged by the standard deviation of their mean over 15 x 15 pixels. Outside are
+/// Returns the part of the picture that the collimator leaves, by the sum of some frames of stored
+/// values. Flat is judged by the standard deviation of their mean over 15 x 15 pixels. Outside are
 /// - rows and columns at the edges of the picture of which 98 of 100 pixels are flat;
 /// - flat and dark pixels that are joined with the edge of the picture by others (octagonal and
 ///   round collimators, the round field of an image intensifier);

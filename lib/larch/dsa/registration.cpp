@@ -28,7 +28,7 @@ struct PassInput {
   const DsaConfig& config;
 };
 
-/// The job of a pass but for `out`; its range is that of the configuration.
+/// Returns the job of a pass but for `out`; its range is that of the configuration.
 MatchJob job_of(const PassInput& pass, const Buffer<int32_t>& bin_shift) {
   MatchJob job;
   job.config = &pass.config;
@@ -59,7 +59,7 @@ class DenseBase {
   Buffer<Vec3i> vectors_{};
 };
 
-/// A job for one of its frames.
+/// Returns a job for one of its frames.
 MatchJob job_of_frame(MatchJob job, int64_t frame) {
   const Vec3i& size = job.grid->image;
   const int64_t blocks = job.grid->blocks();
@@ -71,7 +71,7 @@ MatchJob job_of_frame(MatchJob job, int64_t frame) {
   return job;
 }
 
-/// Whether too many pixels of the searched blocks of a frame are beyond the bins.
+/// Tells whether too many pixels of the searched blocks of a frame are beyond the bins.
 bool is_overflowing(std::span<const BlockMatch> matches) {
   uint64_t counted = 0, beyond = 0;
   for (const BlockMatch& match : matches) {
@@ -110,7 +110,8 @@ void widen_bins(const PassInput& pass, const MatchJob& job, Buffer<BlockMatch>& 
   }
 }
 
-/// The middle of the window of each frame: motion that is known before, or the frame's shift.
+/// Returns the middle of the window of each frame: motion that is known before, or the frame's
+/// shift.
 Buffer<Vec3i> window_centres(const SequenceMask& mask, const ComparedFrames& frames,
                              const DsaConfig& config, const Context& context) {
   std::vector<Vec3i> centres, motion;
@@ -129,7 +130,7 @@ Buffer<Vec3i> window_centres(const SequenceMask& mask, const ComparedFrames& fra
   return Buffer<Vec3i>(context.device, centres);
 }
 
-/// The first pass: from whole pixels within the range.
+/// Returns the first pass: from whole pixels within the range.
 Buffer<BlockMatch> match_from_whole_pixels(const PassInput& pass, Buffer<int32_t>& bin_shift,
                                            Registered& out, const Context& context) {
   const SequenceMask& mask = pass.mask;
@@ -149,7 +150,7 @@ Buffer<BlockMatch> match_from_whole_pixels(const PassInput& pass, Buffer<int32_t
   return matches;
 }
 
-/// A later pass: on top of the field of the pass before.
+/// Returns a later pass: on top of the field of the pass before.
 Buffer<BlockMatch> match_over_field(const PassInput& pass, const BaseField& base,
                                     const Buffer<int32_t>& bin_shift, const Context& context) {
   Buffer<BlockMatch> matches(context.device,
@@ -162,7 +163,7 @@ Buffer<BlockMatch> match_over_field(const PassInput& pass, const BaseField& base
   return matches;
 }
 
-/// The block whose centre is nearest to a node, the first of equally near ones.
+/// Returns the block whose centre is nearest to a node, the first of equally near ones.
 int32_t nearest_block(const BlockGrid& blocks, const Vec3i& twice_node) {
   Vec3i nearest;
   for (int axis = 0; axis < 3; ++axis) {

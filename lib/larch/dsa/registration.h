@@ -32,14 +32,14 @@ struct Registered {
 Registered register_frames(const SequenceMask& mask, const ComparedFrames& frames,
                            const DsaConfig& config, const Context& context);
 
-/// The vectors of matches, Q16, in their order.
+/// Returns the vectors of matches, Q16, in their order.
 std::vector<Vec3i> vectors_of(std::span<const BlockMatch> matches);
 
-/// Whether the dense field of frames of this size is a spline. Rigid shifts have one vector for all
-/// pixels.
+/// Tells whether the dense field of frames of this size is a spline. Rigid shifts have one vector
+/// for all pixels.
 bool takes_spline(const DsaConfig& config, const Vec3i& size);
 
-/// The grid of a pass over an image.
+/// Returns the grid of a pass over an image.
 BlockGrid grid_of_pass(const Pass& pass, const Vec3i& size);
 
 }  // namespace larch::dsa

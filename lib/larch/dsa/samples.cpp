@@ -164,8 +164,8 @@ struct Scale {
   bool is_log = false;
 };
 
-/// What each stored value stands for, larger for more X-rays (or as it is, of logarithms), and
-/// the largest and the least of them.
+/// Holds what each stored value stands for, larger for more X-rays (or as it is, of logarithms),
+/// and the largest and the least of them.
 struct Meanings {
   std::vector<double> values{};
   double least = 0, most = 0;

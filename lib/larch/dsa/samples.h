@@ -34,13 +34,13 @@ struct SampleTable {
   bool is_log = false;  ///< then contrast agent raises the value, otherwise it lowers it
 };
 
-/// What stored values mean.
+/// Holds what stored values mean.
 struct StoredValues {
   int bits = 12;  ///< stored
   bool is_signed = false;
   bool is_inverted = false;      ///< contrast agent raises the stored value
   Domain holds = Domain::kAuto;  ///< Pixel Intensity Relationship LIN or LOG; kAuto: not known
-  /// What each stored value stands for, from the least on, such as a Modality LUT says; empty:
+  /// Says what each stored value stands for, from the least on, such as a Modality LUT says; empty:
   /// itself. Linear values alone have it.
   std::vector<double> values{};
 };
@@ -68,13 +68,13 @@ struct SampleFrames {
 SampleFrames to_samples(const Buffer<uint16_t>& stored, const Vec3i& size, const SampleTable& table,
                         const Buffer<uint8_t>& region, const Context& context);
 
-/// The same of every pixel, saturated or not: what is subtracted in the end.
+/// Returns the same of every pixel, saturated or not: what is subtracted in the end.
 SampleFrames to_values(const Buffer<uint16_t>& stored, const Vec3i& size, const SampleTable& table,
                        const Context& context);
 
-/// What the search compares: frames filtered by the taps of gain_taps() at fraction 0, in the
-/// literal method as they are. A sample without all of its neighbours becomes kNoSample; beyond the
-/// image there are none. Volumes are filtered along z too, on the CPU.
+/// Returns what the search compares: frames filtered by the taps of gain_taps() at fraction 0, in
+/// the literal method as they are. A sample without all of its neighbours becomes kNoSample; beyond
+/// the image there are none. Volumes are filtered along z too, on the CPU.
 SampleFrames filter_at_zero(const SampleFrames& frames, const DsaConfig& config,
                             const Context& context);
 
@@ -89,7 +89,7 @@ struct SampleJob {
   int64_t frames = 0;
   uint16_t* samples = nullptr;
 };
-/// The sample of a stored pixel.
+/// Returns the sample of a stored pixel.
 LARCH_HD uint16_t sample_of(const SampleJob& job, uint16_t stored, bool is_in_region) {
   const int32_t value = job.least_stored < 0 ? static_cast<int16_t>(stored) : stored;
   if (!is_in_region || value < job.least_counted || value > job.most_counted) return kNoSample;

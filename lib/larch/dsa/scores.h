@@ -33,7 +33,7 @@ enum class ScoreKind : uint8_t {
   kSpread,  ///< rms, mad and the pixels: what frames are checked by, at a small part of the cost
 };
 
-/// What the frames of a sequence are scored against; made once.
+/// Holds what the frames of a sequence are scored against; made once.
 struct ScoreBasis {
   SequenceMask mask{};  ///< on the host
   ScoreKind kind = ScoreKind::kAll;

@@ -123,8 +123,8 @@ void add_field_shapes(const BlockGrid& grid, BorderField border, SubtractedFrame
   });
 }
 
-/// The vectors that frames are corrected by, on the device: of the blocks of `grid`, or those of a
-/// spline at every pixel, whose grid `grid` becomes then.
+/// Returns the vectors that frames are corrected by, on the device: of the blocks of `grid`, or
+/// those of a spline at every pixel, whose grid `grid` becomes then.
 Buffer<Vec3i> dense_vectors(BlockGrid& grid, const DsaConfig& config, SubtractedFrames& out,
                             const Context& context) {
   if (!takes_spline(config, grid.image)) return Buffer<Vec3i>(context.device, out.vectors);

@@ -13,8 +13,8 @@
 // Motion-corrected digital subtraction angiography of a sequence: one recipe for both devices.
 namespace larch::dsa {
 
-/// What a sequence is subtracted with, on the host. Regions have a frame's pixels, not 0 where they
-/// count, or are empty: all count.
+/// Holds what a sequence is subtracted with, on the host. Regions have a frame's pixels, not 0
+/// where they count, or are empty: all count.
 struct MaskInput {
   Vec3i size{};                                     ///< of a frame; z is 1 but for a volume
   std::vector<std::span<const uint16_t>> stored{};  ///< frames of the mask
@@ -24,7 +24,7 @@ struct MaskInput {
   Vec3i start{};  ///< Q16: motion that is known before, in place of the frames' shifts
 };
 
-/// What all frames of a sequence share, on the context's device; made once.
+/// Holds what all frames of a sequence share, on the context's device; made once.
 struct SequenceMask {
   SampleTable table{};
   Vec3i size{};
@@ -42,7 +42,7 @@ SequenceMask make_mask(const MaskInput& input, const DsaConfig& config, const Co
 /// Copies a mask to the host.
 SequenceMask on_host(const SequenceMask& mask);
 
-/// What a frame is corrected by in the end.
+/// Says what a frame is corrected by in the end.
 enum class Correction : uint8_t {
   kBlocks,  ///< the vectors of its blocks, or nodes
   kShift,   ///< its rigid shift alone
@@ -92,7 +92,7 @@ struct SequenceWants {
   std::optional<Vec3i> moved_by{};  ///< Q16: for Method::kNone, in place of SequenceMask::start
 };
 
-/// What has no code for a card: "volumes", "flexible pixel shift"; empty: nothing.
+/// Returns what has no code for a card: "volumes", "flexible pixel shift"; empty: nothing.
 std::string runs_on_cpu_alone(const DsaConfig& config, bool is_volume);
 
 /// Registers the mask to some frames and subtracts it. `stored`: frame after frame, on the
@@ -112,10 +112,11 @@ SubtractedFrames subtract_frames(const SequenceMask& mask, std::span<const uint1
                                  const DsaConfig& config, const SequenceWants& wants,
                                  const Context& context);
 
-/// The grid of the last pass, to which SubtractedFrames::matches belong; for Method::kFlex that of
-/// the nodes.
+/// Returns the grid of the last pass, to which SubtractedFrames::matches belong; for Method::kFlex
+/// that of the nodes.
 BlockGrid last_grid(const DsaConfig& config, const Vec3i& size);
-/// The grid of SubtractedFrames::vectors: last_grid, or one block for Method::kShift and kNone.
+/// Returns the grid of SubtractedFrames::vectors: last_grid, or one block for Method::kShift and
+/// kNone.
 BlockGrid correction_grid(const DsaConfig& config, const Vec3i& size);
 
 /// Bytes of a frame of a batch.

@@ -222,7 +222,7 @@ class SequenceRun {
     data_[i].reset();
   }
 
-  /// The figures of the frames of a batch.
+  /// Returns the figures of the frames of a batch.
   std::span<const FrameRow> rows_of(size_t i, const std::vector<FrameScores>& scores) {
     const auto blocks =
         static_cast<size_t>(last_grid(request_.config, request_.source.size).blocks());

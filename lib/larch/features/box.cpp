@@ -23,7 +23,7 @@ class Draws {
   int below(int n) {
     return static_cast<int>(hash_below(seed_, stream_, counter_++, static_cast<uint32_t>(n)));
   }
-  /// The same, log-uniformly: i as often as log((i + 2) / (i + 1)) says.
+  /// Returns the same, log-uniformly: i as often as log((i + 2) / (i + 1)) says.
   int log_below(int n) {
     return std::min(n - 1, static_cast<int>(exp_of(unit() * log_of(n + 1.0))) - 1);
   }
@@ -33,8 +33,9 @@ class Draws {
   uint64_t seed_, stream_, counter_;
 };
 
-/// A box whose edges are at most `largest` and that lies within the reach of the voxel. Edges and
-/// distances are drawn log-uniformly: what is near tells more of a voxel, whatever the reach.
+/// Returns a box whose edges are at most `largest` and that lies within the reach of the voxel.
+/// Edges and distances are drawn log-uniformly: what is near tells more of a voxel, whatever the
+/// reach.
 Cuboid draw_box(const BoxSpec& spec, int largest, Draws& draws) {
   Cuboid box{{0, 0, 0}, {1, 1, 1}, 1};
   for (int axis = 0; axis < (spec.planar ? 2 : 3); ++axis) {

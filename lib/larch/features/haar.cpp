@@ -50,7 +50,7 @@ Vec3i parts(HaarType type) {
   }
 }
 
-/// The feature of a family whose parts have edge `s` and whose low corner is `lo`.
+/// Returns the feature of a family whose parts have edge `s` and whose low corner is `lo`.
 HaarFeature build(HaarType type, const Vec3i& s, const Vec3i& lo) {
   const Vec3i n = parts(type);
   const auto part = [&](int i, int j, int k, int32_t weight) {
@@ -113,8 +113,8 @@ void enumerate(HaarType type, const HaarPoolSpec& spec, const Visit& visit) {
   }
 }
 
-/// The `quota` members of a family of lowest hash, in their order. Only these are built: a family
-/// may have a hundred times as many.
+/// Returns the `quota` members of a family of lowest hash, in their order. Only these are built: a
+/// family may have a hundred times as many.
 std::vector<HaarFeature> members(HaarType type, const HaarPoolSpec& spec, size_t quota,
                                  uint64_t stream) {
   std::vector<uint64_t> hashes;

@@ -61,10 +61,10 @@ struct HaarPoolSpec {
   uint64_t seed = 0;  ///< draws members where a family has more than its quota
 };
 
-/// The pool: for each channel and family the same quota, in enumeration order; families with few
-/// members give all of them, and what they leave goes to the long-range pairs, which are drawn by a
-/// counter and never enumerated. Deterministic in `spec`. Throws UsageError for an even window, a
-/// window under 3, no sizes, or a pool of 2^24 features and more.
+/// Returns the pool: for each channel and family the same quota, in enumeration order; families
+/// with few members give all of them, and what they leave goes to the long-range pairs, which are
+/// drawn by a counter and never enumerated. Deterministic in `spec`. Throws UsageError for an even
+/// window, a window under 3, no sizes, or a pool of 2^24 features and more.
 std::vector<HaarFeature> make_haar_pool(const HaarPoolSpec& spec);
 
 /// Corner taps of the integral volume: equal offsets are added up, zeros dropped; sorted by z, y,
@@ -75,7 +75,7 @@ std::vector<Tap> corner_taps(const HaarFeature& feature);
 Vec3i reach_along(const HaarFeature& feature);
 /// That of the farthest of several features; 0 for none.
 Vec3i reach_along(std::span<const HaarFeature> features);
-/// The largest of the three.
+/// Returns the largest of the three.
 int reach(const HaarFeature& feature);
 
 /// Upper bound of |value| for channel values in [-max_abs_value, max_abs_value].

@@ -16,7 +16,7 @@ U32 high_product(U32 x, uint32_t m) {
   return out;
 }
 
-/// All ones in the lanes whose bit is set.
+/// Returns all ones in the lanes whose bit is set.
 U32 mask_bits(uint64_t mask, U32 bit) {
   U32 out;
   for (int k = 0; k < kLanes; ++k) out[k] = 0u - static_cast<uint32_t>((mask >> bit[k]) & 1);

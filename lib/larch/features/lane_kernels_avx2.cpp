@@ -19,7 +19,8 @@ U32 high_product(U32 x, uint32_t m) {
   return (U32)_mm256_blend_epi32(even, odd, 0xaa);
 }
 
-/// All ones in the lanes whose bit is set. A shift by 32 and more, or by less than 0, gives 0.
+/// Returns all ones in the lanes whose bit is set. A shift by 32 and more, or by less than 0, gives
+/// 0.
 U32 mask_bits(uint64_t mask, U32 bit) {
   const __m256i b = (__m256i)bit, word = _mm256_set1_epi32(32);
   const __m256i low = _mm256_srlv_epi32(_mm256_set1_epi32((int)(uint32_t)mask), b);

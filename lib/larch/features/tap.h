@@ -31,8 +31,8 @@ struct LinearTap {
   uint16_t channel = 0;
 };
 
-/// Sum of the taps modulo 2^32 at element `base` of the integral volume. Exact whenever the true
-/// value fits int32, however often the integral volume itself has wrapped.
+/// Returns the sum of the taps modulo 2^32 at element `base` of the integral volume. Exact whenever
+/// the true value fits int32, however often the integral volume itself has wrapped.
 LARCH_HD int32_t linear_response(const LinearTap* taps, int count, const uint32_t* at) {
   uint32_t sum = 0;
   for (int t = 0; t < count; ++t) {
@@ -41,8 +41,8 @@ LARCH_HD int32_t linear_response(const LinearTap* taps, int count, const uint32_
   return static_cast<int32_t>(sum);
 }
 
-/// The same for taps of any channels: `at(channel)` points to the element of the voxel in the
-/// integral volume of a channel.
+/// Returns the same for taps of any channels: `at(channel)` points to the element of the voxel in
+/// the integral volume of a channel.
 template <class At>
 LARCH_HD int32_t response_of_channels(const LinearTap* taps, int count, const At& at) {
   uint32_t sum = 0;
@@ -54,19 +54,19 @@ LARCH_HD int32_t response_of_channels(const LinearTap* taps, int count, const At
   return static_cast<int32_t>(sum);
 }
 
-/// A tap for one layout: its offset from the element of a voxel (IntegralLayout::base) in the
-/// integral volume of the tap's channel. Throws MemoryError if it leaves 32 bits.
+/// Returns a tap for one layout: its offset from the element of a voxel (IntegralLayout::base) in
+/// the integral volume of the tap's channel. Throws MemoryError if it leaves 32 bits.
 LinearTap linear_tap(const Tap& tap, std::span<const image::IntegralLayout> layouts);
 
-/// Whether a tap can be other than 0: of two planes, which an image of one slice without padding
-/// across it has, the lower one holds zeros.
+/// Tells whether a tap can be other than 0: of two planes, which an image of one slice without
+/// padding across it has, the lower one holds zeros.
 bool counts(const Tap& tap, std::span<const image::IntegralLayout> layouts);
 
 /// The channel of all of these taps: kManyChannels if they are of several, 0 if there are none.
 constexpr int32_t kManyChannels = -1;
 int32_t common_channel(std::span<const Tap> taps);
 
-/// Whether every tap reads within the padding of its channel, wherever the voxel lies.
+/// Tells whether every tap reads within the padding of its channel, wherever the voxel lies.
 bool within_padding(std::span<const Tap> taps, std::span<const image::IntegralLayout> layouts);
 
 }  // namespace larch::features

@@ -10,16 +10,17 @@
 
 namespace larch {
 
-/// The file that is made or replaced for an output of this name: links are followed, also those
-/// that lead nowhere. Throws OutputError for a folder, a pipe, a device, a descriptor of a process
+/// Returns the file that is made or replaced for an output of this name: links are followed, also
+/// those that lead nowhere. Throws OutputError for a folder, a pipe, a device, a descriptor of a
+/// process
 /// (/dev/stdout), a loop of links and names that the file system refuses.
 std::string output_target(const std::string& path);
 
-/// The folder of a file name; "." for a bare name.
+/// Returns the folder of a file name; "." for a bare name.
 std::string folder_of(const std::string& path);
 
-/// The name with links, dots and double slashes resolved as far as that goes, by which two names
-/// are compared. Never fails.
+/// Returns the name with links, dots and double slashes resolved as far as that goes, by which two
+/// names are compared. Never fails.
 std::string resolved_name(const std::string& path);
 
 /// An errno value of writing in words, with what to do about it.

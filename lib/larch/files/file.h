@@ -11,7 +11,7 @@
 
 namespace larch {
 
-/// All bytes of a file, or its first ones. Throws InputError if it is missing, a folder or
+/// Returns all bytes of a file, or its first ones. Throws InputError if it is missing, a folder or
 /// unreadable.
 std::string read_file(const std::string& path, size_t most = SIZE_MAX);
 
@@ -21,8 +21,8 @@ std::string read_file(const std::string& path, size_t most = SIZE_MAX);
 void refuse_placeholder(const std::string& path, std::string_view first_bytes);
 constexpr size_t kBeginning = 1024;
 
-/// The text of a regular file that nobody vouches for. None if it is missing, is no regular file (a
-/// pipe is not waited for), cannot be read or has more bytes than `most`.
+/// Returns the text of a regular file that nobody vouches for. None if it is missing, is no regular
+/// file (a pipe is not waited for), cannot be read or has more bytes than `most`.
 std::optional<std::string> read_untrusted(const std::string& path, size_t most);
 
 /// Tells whether there is a folder or a regular file of that name. Never throws: a name that is too
@@ -37,7 +37,7 @@ std::string why_missing(const std::string& path);
 /// Size of a regular file. Throws InputError that names what is none.
 int64_t file_bytes(const std::string& path);
 
-/// What the system notes of a file; it differs after every change of the file.
+/// Holds what the system notes of a file; it differs after every change of the file.
 struct FileStamp {
   int64_t bytes = 0, modified_ns = 0, changed_ns = 0;
   uint64_t inode = 0, device = 0;
@@ -48,15 +48,15 @@ struct FileStamp {
 /// another change may leave it the same time then.
 std::optional<FileStamp> settled_stamp(const std::string& path);
 
-/// The files of a folder, without those of folders below, sorted; links that lead nowhere are among
-/// them. Throws InputError that names a folder that cannot be read.
+/// Returns the files of a folder, without those of folders below, sorted; links that lead nowhere
+/// are among them. Throws InputError that names a folder that cannot be read.
 std::vector<std::string> files_in(const std::string& folder);
 
 /// Puts `bytes` under `path`, whole or not at all (write_atomically). Throws OutputError.
 void write_file(const std::string& path, std::string_view bytes);
 
-/// The ending that formats go by, in lower case: ".nii.gz", ".mha", "" if there is none. Names that
-/// end in .gz have both parts.
+/// Returns the ending that formats go by, in lower case: ".nii.gz", ".mha", "" if there is none.
+/// Names that end in .gz have both parts.
 std::string file_extension(const std::string& path);
 
 }  // namespace larch

@@ -10,11 +10,11 @@
 
 namespace larch {
 
-/// A name that no file has: ".larch-<host>-<32 hexadecimal digits><ending>". The digits are 128
-/// random bits of the system, because processes in containers share folders and even their process
-/// numbers. <host> tells which running kernel made the file (a digest of its boot id), since a lock
-/// says something about a process of the same kernel only; it is "unknown" where the kernel does
-/// not tell. Throws OutputError if the system has no random bits.
+/// Returns a name that no file has: ".larch-<host>-<32 hexadecimal digits><ending>". The digits are
+/// 128 random bits of the system, because processes in containers share folders and even their
+/// process numbers. <host> tells which running kernel made the file (a digest of its boot id),
+/// since a lock says something about a process of the same kernel only; it is "unknown" where the
+/// kernel does not tell. Throws OutputError if the system has no random bits.
 std::string new_temporary_name(std::string_view ending);
 
 /// Tells whether a file name (without folder) is one of a temporary of Larch.

@@ -13,10 +13,10 @@ namespace larch::filters {
 // joined. The masks of structures have far fewer runs than voxels; at worst, where every second
 // voxel along x is set, that is 12 bytes per voxel, and 24 while they are joined.
 
-/// The `n` largest connected components (face neighbours) as 1, the rest as 0. Of components of
-/// equal size the one whose first voxel comes first in memory counts as larger. Throws UsageError
-/// if n is negative. With `classes`, of the grid of the mask, the components that are kept are the
-/// n for each class that have the most voxels of it.
+/// Returns the `n` largest connected components (face neighbours) as 1, the rest as 0. Of
+/// components of equal size the one whose first voxel comes first in memory counts as larger.
+/// Throws UsageError if n is negative. With `classes`, of the grid of the mask, the components that
+/// are kept are the n for each class that have the most voxels of it.
 Volume<uint8_t> keep_largest_component(const Volume<uint8_t>& mask, int n = 1, int threads = 1,
                                        const LabelVolume* classes = nullptr);
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kFar = std::numeric_limits<double>::infinity();
 
-/// Whether a voxel of the mask touches the background by a face, an edge or a corner.
+/// Tells whether a voxel of the mask touches the background by a face, an edge or a corner.
 bool touches_background(const Volume<uint8_t>& mask, const Vec3i& at) {
   const Vec3i size = mask.size();
   for (int z = std::max(at.z - 1, 0); z <= std::min(at.z + 1, size.z - 1); ++z) {

@@ -27,14 +27,14 @@ struct CompiledForest {
 /// bits.
 CompiledForest compile(const Model& model, const image::IntegralSet& set, const Context& context);
 
-/// What is wanted of an evaluation.
+/// Holds what is wanted of an evaluation.
 struct Wanted {
   bool leaves = false, distribution = false, labels = false;
   uint32_t leaf_trees = UINT32_MAX;  ///< leaves of the first trees alone
 };
 
-/// What an evaluation gives of what is wanted, on the device of the context. All are by voxel, x
-/// fastest; [tree] and [class] are slower.
+/// Holds what an evaluation gives of what is wanted, on the device of the context. All are by
+/// voxel, x fastest; [tree] and [class] are slower.
 struct Results {
   Buffer<int32_t> leaves;      ///< that each tree leads to, by number; -1 outside of the region
   Buffer<float> distribution;  ///< of each class: the mean of the trees; 0 outside
@@ -56,15 +56,15 @@ struct Maps {
 Maps evaluate_volume(const Model& model, std::span<const Volume<int16_t>> components,
                      const Wanted& wanted, int64_t memory_bytes, const Context& context,
                      const Volume<uint8_t>* roi = nullptr);
-/// The likeliest class of a voxel but the background, the first of equal ones.
+/// Returns the likeliest class of a voxel but the background, the first of equal ones.
 size_t likeliest_structure(const Model& model, std::span<const Volume<float>> distribution,
                            int64_t voxel);
-/// The plan for it; `size`: of the image in model space.
+/// Returns the plan for it; `size`: of the image in model space.
 voxels::SlabPlan plan_slabs(const Model& model, const Vec3i& size, const Wanted& wanted, bool roi,
                             int64_t memory_bytes, const Device& device);
 
-/// What one implementation receives; all pointers are of its device, null for what is not there or
-/// not wanted.
+/// Holds what one implementation receives; all pointers are of its device, null for what is not
+/// there or not wanted.
 struct EvaluateJob {
   tree::ForestView forest;
   const features::LinearTap* taps = nullptr;
@@ -81,7 +81,7 @@ struct EvaluateJob {
   LARCH_HD int64_t voxels() const { return int64_t{size.x} * size.y * size.z; }
   LARCH_HD bool is_outside(int64_t voxel) const { return roi != nullptr && roi[voxel] == 0; }
 
-  /// The leaf to which a tree leads a voxel.
+  /// Returns the leaf to which a tree leads a voxel.
   LARCH_HD uint32_t leaf(uint32_t tree, const Vec3i& at) const {
     const auto value = [&](const tree::ForestNode& node) {
       return features::response_of_channels(taps + node.feature, node.leaf, [&](uint32_t channel) {

@@ -34,10 +34,11 @@ struct Model : tree::Forest, voxels::ImageModel {
 /// Checks every invariant that evaluation relies on. Throws InputError that says which one failed.
 void check_model(const Model& model);
 
-/// Share of held-out voxels that the forest cut off at each depth labels right, from depth 0 on.
+/// Returns the share of held-out voxels that the forest cut off at each depth labels right, from
+/// depth 0 on.
 std::vector<double> depth_accuracies(const voxels::ModelInfo& info);
 
-/// What the slabs of an evaluation depend on.
+/// Returns what the slabs of an evaluation depend on.
 voxels::SlabNeeds needs_of(const Model& model);
 
 }  // namespace larch::forest

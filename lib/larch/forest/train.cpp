@@ -31,7 +31,7 @@ struct Labelled {
   size_t training = 0;  ///< how many are of training volumes
 };
 
-/// All values that occur, ascending.
+/// Returns all values that occur, ascending.
 std::vector<ForestClass> find_classes(const std::vector<voxels::TrainingVolume>& volumes,
                                       const voxels::LabelConfig& config) {
   std::set<int32_t> values;
@@ -54,7 +54,7 @@ std::vector<ForestClass> find_classes(const std::vector<voxels::TrainingVolume>&
   return classes;
 }
 
-/// The index of the class with a value, which occurs.
+/// Returns the index of the class with a value, which occurs.
 int class_of(const std::vector<ForestClass>& classes, int32_t value) {
   const auto at = std::lower_bound(classes.begin(), classes.end(), value,
                                    [](const ForestClass& c, int32_t v) { return c.value < v; });
@@ -155,7 +155,7 @@ class Pool {
   tree::RoundColumns all_;  ///< of the Haar features
 };
 
-/// How often each training sample counts for a tree: as often as its volume was drawn.
+/// Returns how often each training sample counts for a tree: as often as its volume was drawn.
 std::vector<uint32_t> times_of_tree(const Labelled& drawn, const voxels::VolumeSplit& split,
                                     bool bootstrap, uint64_t seed) {
   std::vector<uint32_t> counts(split.train.size(), 1);
@@ -236,7 +236,7 @@ class HeldOut {
   std::vector<std::vector<float>> sums_;  ///< [depth][sample][class]
 };
 
-/// A model without trees.
+/// Returns a model without trees.
 Model start_model(const std::vector<voxels::TrainingVolume>& volumes,
                   const image::ModelSpace& space, const voxels::TrainConfig& config,
                   uint64_t seed) {
@@ -256,8 +256,8 @@ Model start_model(const std::vector<voxels::TrainingVolume>& volumes,
   return model;
 }
 
-/// The labelled voxels of the training volumes, then those of the held-out ones, and the weights of
-/// the classes.
+/// Returns the labelled voxels of the training volumes, then those of the held-out ones, and the
+/// weights of the classes.
 Labelled draw_all(const std::vector<voxels::TrainingVolume>& volumes,
                   const voxels::VolumeSplit& split, const Model& model,
                   const voxels::ForestConfig& config, std::vector<uint32_t>& weights) {
@@ -282,8 +282,8 @@ Labelled draw_all(const std::vector<voxels::TrainingVolume>& volumes,
   return drawn;
 }
 
-/// The best threshold of the probability of the structures together on whole held-out volumes;
-/// inside, the likelier class wins. None where no class is the background.
+/// Returns the best threshold of the probability of the structures together on whole held-out
+/// volumes; inside, the likelier class wins. None where no class is the background.
 std::optional<voxels::ScoredThreshold> best_threshold(
     const Model& model, const std::vector<voxels::TrainingVolume>& volumes,
     std::span<const size_t> held_out, const Context& context) {

@@ -30,14 +30,14 @@ constexpr double kMinimumVariance = 0.01;  ///< of an image, whose intensities a
 constexpr size_t kNoFold = SIZE_MAX;
 constexpr size_t kLayer = size_t{kSide} * kSide;
 
-/// The place of a point of the grid, in edges of the box from its centre.
+/// Returns the place of a point of the grid, in edges of the box from its centre.
 Vec3d box_place(size_t point) {
   const auto p = static_cast<int>(point);
   const auto along = [](int index) { return ((index + 0.5) / kSide - 0.5) * kReach; };
   return {along(p % kSide), along(p / kSide % kSide), along(p / (kSide * kSide))};
 }
 
-/// The image at a place, interpolated linearly; NAN outside of the image.
+/// Returns the image at a place, interpolated linearly; NAN outside of the image.
 double value_at(const FinestImage& image, const Vec3d& at_mm) {
   const Grid& grid = image.voxels->grid();
   const Vec3d index = at_mm / grid.spacing_mm.x;
@@ -108,7 +108,7 @@ bool is_near(const RelativePose& change, const Vec3d& edges_mm) {
   return is_near;
 }
 
-/// The change to the pose near the found one at which the image correlates most.
+/// Returns the change to the pose near the found one at which the image correlates most.
 RelativePose best_change(const Appearance& appearance, const FinestImage& image,
                          const Pose& found) {
   RelativePose best{}, next{};

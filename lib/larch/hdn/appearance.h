@@ -14,8 +14,8 @@ namespace larch::hdn {
 constexpr int kAppearanceSide = 24;
 constexpr size_t kAppearancePoints = size_t{kAppearanceSide} * kAppearanceSide * kAppearanceSide;
 
-/// What a structure looks like in the mean, on a grid about its box, and how far the pose nearby at
-/// which an image looks most like it is to be believed.
+/// Holds what a structure looks like in the mean, on a grid about its box, and how far the pose
+/// nearby at which an image looks most like it is to be believed.
 struct Appearance {
   pose::RelativePose gains{};     ///< shares of the change that fits best, 0 to 1
   std::vector<int32_t> mean{};    ///< 1/1024 of the deviation of a case, x fastest; may be empty
@@ -30,9 +30,9 @@ struct FinestImage {
   image::ImageExtent extent{};
 };
 
-/// The pose of a structure (mm along the axes of the grid of the image), moved from where it was
-/// found to where the image looks more like it. Points outside of the image do not count; the pose
-/// is left as it is where most of them are outside.
+/// Returns the pose of a structure (mm along the axes of the grid of the image), moved from where
+/// it was found to where the image looks more like it. Points outside of the image do not count;
+/// the pose is left as it is where most of them are outside.
 Pose refined_pose(const Appearance& appearance, const FinestImage& image, const Pose& found);
 
 /// Learns an appearance from cases and the poses at which they were found by what had not learned

@@ -152,7 +152,7 @@ size_t Pass::depth(const Member& m) const {
   return 0;
 }
 
-/// The segment of a structure's detector number k.
+/// Returns the segment of a structure's detector number k.
 Segment Pass::segment(const Member& m, size_t k, const Grid& grid) {
   const size_t s = m.structure;
   const Structure& own = structure(s);

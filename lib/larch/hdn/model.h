@@ -104,12 +104,12 @@ constexpr double kPriorLimit = 11.34;
 /// `is_finished`: false for a model in training, some of whose structures have no detectors yet.
 void check_model(const Model& model, bool is_finished = true);
 
-/// A volume of signed distances from its voxels' bits. Throws InputError for a grid that is none,
-/// or another number of voxels; an empty one has no voxels.
+/// Returns a volume of signed distances from its voxels' bits. Throws InputError for a grid that is
+/// none, or another number of voxels; an empty one has no voxels.
 Volume<float> shape_of(const Grid& grid, const std::vector<uint32_t>& bits);
 
-/// A pose in world coordinates as one in mm along the axes of a grid, from its first voxel, and
-/// back.
+/// Returns a pose in world coordinates as one in mm along the axes of a grid, from its first voxel,
+/// and back.
 Pose grid_from_world(const Grid& grid, const Pose& pose);
 Pose world_from_grid(const Grid& grid, const Pose& pose);
 

@@ -132,8 +132,8 @@ LARCH_HD Vec3d mm_of_voxel(const Vec3i& v, const image::LevelScale& scale) {
   return {scale.mm(v.x), scale.mm(v.y), scale.mm(v.z)};
 }
 
-/// The distance of a node from a seed: steps between voxels, or the square of the Mahalanobis
-/// distance.
+/// Returns the distance of a node from a seed: steps between voxels, or the square of the
+/// Mahalanobis distance.
 LARCH_HD double seed_distance(const Segment& s, const Seed& seed, const Vec3i& node,
                               const image::LevelScale& scale) {
   if (s.search == SearchKind::kPrior) {
@@ -247,7 +247,7 @@ LARCH_HD FrameResponse frame_response(const StageView& stage, const Segment& s, 
   return {s.detector.features, stage.level.steerable, features::frame_of(pose, stage.level.scale)};
 }
 
-/// The probability of the structure, by boosting trees or a forest.
+/// Returns the probability of the structure, by boosting trees or a forest.
 template <class Response, class Lanes>
 LARCH_HD float posterior(const DetectorView& d, const Response& response, const Lanes& lanes) {
   if (d.forest.nodes != nullptr) return tree::item_probability(d.forest, 1, response, 0, lanes);
@@ -272,22 +272,23 @@ LARCH_HD float score_with_prior(const Segment& s, const LevelViews& level, const
                                 (s.prior.log_density + log_of(mixed > 1e-300 ? mixed : 1e-300)));
 }
 
-/// The score below which a candidate is none: a tenth of the best one's probability. `best`: the
-/// score of that, which with a prior is a logarithm.
+/// Returns the score below which a candidate is none: a tenth of the best one's probability.
+/// `best`: the score of that, which with a prior is a logarithm.
 LARCH_HD float least_score(const Segment& s, StageKind kind, float best) {
   constexpr float kShare = 0.1F, kLogShare = -2.302585F;
   const bool has_prior = kind == StageKind::kPosition && s.search == SearchKind::kPrior;
   return has_prior ? best + kLogShare : best * kShare;
 }
 
-/// The log odds of a probability, which a detector of few samples does not know beyond 1 in 10000.
+/// Returns the log odds of a probability, which a detector of few samples does not know beyond 1 in
+/// 10000.
 inline double log_odds(float probability) {
   constexpr double kMinimum = 1e-4;
   const double p = std::clamp(static_cast<double>(probability), kMinimum, 1 - kMinimum);
   return log_of(p / (1 - p));
 }
 
-/// The segment of a slot.
+/// Returns the segment of a slot.
 LARCH_HD int32_t segment_of_slot(const StageView& stage, uint64_t slot) {
   int32_t i = 0;
   while (i + 1 < stage.segment_count && slot >= stage.segments[i + 1].first_slot) ++i;

@@ -35,7 +35,7 @@ LARCH_HD bool is_filter(ChannelKind kind) {
   return kind >= ChannelKind::kSmooth;
 }
 
-/// What lies outside the volume.
+/// Says what lies outside the volume.
 enum class Padding : uint8_t {
   kClamp = 0,  ///< the nearest voxel, as far as the model reaches
   kZero = 1,   ///< 0, by which a classifier can tell where the border of a crop is
@@ -54,7 +54,7 @@ LARCH_HD int32_t clamped_voxel(const VolumeView<const int16_t>& v, int x, int y,
   return v({clamp_index(x, v.size.x), clamp_index(y, v.size.y), clamp_index(z, v.size.z)});
 }
 
-/// Largest r with r * r <= n, by the digit method: integers only.
+/// Returns the largest r with r * r <= n, by the digit method: integers only.
 LARCH_HD int32_t integer_sqrt(uint32_t n) {
   uint32_t root = 0;
   for (uint32_t bit = 1u << 30; bit != 0; bit >>= 2) {

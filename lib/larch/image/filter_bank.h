@@ -10,7 +10,7 @@
 
 namespace larch::image {
 
-/// The kernel of a sigma (Winn, Criminisi, Minka 2005), with exact discrete moments.
+/// Returns the kernel of a sigma (Winn, Criminisi, Minka 2005), with exact discrete moments.
 HalfKernel half_kernel(double sigma_voxels, Kernel kernel);
 
 /// Makes the images of filters, [channel][voxel], from the components of their level, all
@@ -50,7 +50,7 @@ struct FilterSum {
     out[i] = filtered_value(kind, sigma_voxels, input[i], values, count);
   }
 };
-/// What one implementation does, in this order.
+/// Holds what one implementation does, in this order.
 struct FilterJob {
   Vec3i size;
   std::vector<FilterInput> inputs{};

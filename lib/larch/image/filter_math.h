@@ -107,9 +107,9 @@ struct FilterInput {
   }
 };
 
-/// The value of a filter's channel from its terms. Derivatives are multiplied by 2 sigma and the
-/// Laplacian by sigma^2, so that all scales have values of one size, whole numbers of which are
-/// fine enough.
+/// Returns the value of a filter's channel from its terms. Derivatives are multiplied by 2 sigma
+/// and the Laplacian by sigma^2, so that all scales have values of one size, whole numbers of which
+/// are fine enough.
 LARCH_HD int32_t filtered_value(ChannelKind kind, double sigma, double input,
                                 const double (&terms)[3], int count) {
   double value = terms[0];

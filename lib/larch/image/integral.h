@@ -26,7 +26,7 @@ struct ChannelSpec {
 
   friend bool operator==(const ChannelSpec&, const ChannelSpec&) = default;
 };
-/// Voxels that a channel reads to each side along an axis.
+/// Returns voxels that a channel reads to each side along an axis.
 int radius_of(const ChannelSpec& channel);
 
 /// The components of an image: volumes of one size, on the host or on the device of an operation.
@@ -67,15 +67,15 @@ struct IntegralLayout {
 std::vector<IntegralLayout> layouts_for(const Vec3i& size, std::span<const ChannelSpec> channels,
                                         const Vec3i& pad);
 
-/// Bytes of the images that are made at a time before channels are integrated; the intensities are
-/// integrated as they are.
+/// Returns bytes of the images that are made at a time before channels are integrated; the
+/// intensities are integrated as they are.
 int64_t channel_image_bytes(const Vec3i& size, std::span<const ChannelSpec> channels);
 
 /// Throws UsageError for channels of components that are not there, of a filter without a sigma, or
 /// of luminance where it is not defined.
 void check_channels(std::span<const ChannelSpec> channels, size_t components);
 
-/// Sum of the elements of all layouts.
+/// Returns the sum of the elements of all layouts.
 int64_t total_elements(std::span<const IntegralLayout> layouts);
 
 /// Makes the channels of one image, one after the other, and integrates them into `out` at the
@@ -115,8 +115,8 @@ struct ChannelImage {
   VolumeView<const T> voxels;
   IntegralLayout layout;
 };
-/// What one implementation integrates: images of one size, intensities as they are and others. All
-/// pointers are of its device.
+/// Holds what one implementation integrates: images of one size, intensities as they are and
+/// others. All pointers are of its device.
 struct IntegrateJob {
   std::span<const ChannelImage<int16_t>> intensities;
   std::span<const ChannelImage<int32_t>> others;

@@ -65,7 +65,7 @@ struct ImageExtent {
 };
 ImageExtent extent_of(const Grid& image, const Grid& model);
 
-/// The value of a list by level, whose last value holds for finer levels.
+/// Returns the value of a list by level, whose last value holds for finer levels.
 template <class T>
 T by_level(const std::vector<T>& values, int level) {
   return values[std::min(static_cast<size_t>(level), values.size() - 1)];

@@ -33,7 +33,7 @@ std::array<int, 3> nearest_axes(const Mat3& direction) {
   return axis_plus_one;
 }
 
-/// The input's grid with its axes permuted and flipped to left, posterior, superior.
+/// Returns the input's grid with its axes permuted and flipped to left, posterior, superior.
 Grid reoriented(const Grid& input, const std::array<int, 3>& axes) {
   Grid g = input;
   Vec3d first{0, 0, 0};
@@ -206,7 +206,7 @@ void for_all_rows(const Grid& target, int threads, const Row& row) {
   });
 }
 
-/// Sum of value(i, j, k) over the samples of a voxel.
+/// Returns the sum of value(i, j, k) over the samples of a voxel.
 template <class Value>
 double sum_of_samples(const Vec3i& n, const Value& value) {
   double sum = 0;
@@ -252,7 +252,7 @@ void resample_into(const Volume<float>& source, const Grid& target, const Contex
   });
 }
 
-/// A number whose order is that of the floats.
+/// Returns a number whose order is that of the floats.
 uint32_t ordered_bits(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
@@ -265,7 +265,7 @@ class OrderStatistics {
   explicit OrderStatistics(const Volume<float>& values) : values_(values), upper_(kHalf, 0) {
     for (const float value : values) ++upper_[ordered_bits(value) >> 16];
   }
-  /// The value with `rank` values below it in sorted order.
+  /// Returns the value with `rank` values below it in sorted order.
   double at(int64_t rank) const {
     uint32_t high = 0;
     while (rank >= upper_[high]) rank -= upper_[high++];

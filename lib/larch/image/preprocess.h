@@ -62,7 +62,7 @@ struct ModelSpace {
   IntensityRule intensity;
 };
 
-/// The grid of model space that covers `input`. With Orientation::kWorld its axes are left,
+/// Returns the grid of model space that covers `input`. With Orientation::kWorld its axes are left,
 /// posterior, superior; an image within one degree of them keeps its own axes, permuted and
 /// flipped, so that an image of the model's spacing is not interpolated at all. Throws InputError,
 /// with `name` (of the file, for the message), when it would have more than kMaximumGrowth times
@@ -74,14 +74,14 @@ Grid model_grid(const Grid& input, const ModelSpace& space, const std::string& n
 constexpr double kMaximumGrowth = 512;
 constexpr double kHarmlessVoxels = 1 << 24;
 
-/// Linear interpolation at a continuous index; beyond the outermost centres their values count.
-/// Voxels of weight 0 are not read.
+/// Returns the linear interpolation at a continuous index; beyond the outermost centres their
+/// values count. Voxels of weight 0 are not read.
 template <class T>
 double value_at(const Volume<T>& image, const Vec3d& index);
 
-/// Linear interpolation of `source` at the voxel centres of `target`; where the target is coarser,
-/// the mean over a regular pattern of round(ratio) points an axis. Beyond the border the nearest
-/// voxel counts. Grids that agree give the same values without interpolation.
+/// Returns the linear interpolation of `source` at the voxel centres of `target`; where the target
+/// is coarser, the mean over a regular pattern of round(ratio) points an axis. Beyond the border
+/// the nearest voxel counts. Grids that agree give the same values without interpolation.
 Volume<float> resample(const Volume<float>& source, const Grid& target, const Context& context);
 /// Nearest neighbour; `outside` beyond half a voxel outside the source.
 LabelVolume resample_labels(const LabelVolume& source, const Grid& target, const Context& context,

@@ -119,8 +119,8 @@ const uint8_t* bins_of(const FeatureMatrix& matrix, size_t slot) {
   return matrix.row(slot / kCpuWidth, 0) + slot % kCpuWidth;
 }
 
-/// The best column of a block in this round. In place of a column its slot stands in the key: both
-/// have the same order.
+/// Returns the best column of a block in this round. In place of a column its slot stands in the
+/// key: both have the same order.
 uint64_t best_of_block(const Node& node, size_t block, const std::vector<int32_t>& signed_weights,
                        uint64_t total) {
   const BlockHistogram d = block_histogram(node.matrix, block, signed_weights);

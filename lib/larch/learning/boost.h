@@ -71,8 +71,8 @@ struct StrongClassifier {
   std::vector<double> errors;         ///< weighted error of each round
 };
 
-/// The weight of a weak classifier with this error, alpha = ln((1 - error) / error) / 2, Q20, at
-/// most kMaximumAlphaQ20, which models may hold.
+/// Returns the weight of a weak classifier with this error, alpha = ln((1 - error) / error) / 2,
+/// Q20, at most kMaximumAlphaQ20, which models may hold.
 int32_t alpha_q20(double error);
 
 /// Truncates the rounds where one is no better than `worst_error`, or after a perfect one.

@@ -19,7 +19,7 @@ double standard_logistic(double x) {
   return x >= 0 ? 1 / (1 + exp_of(-x)) : exp_of(x) / (1 + exp_of(x));
 }
 
-/// The negative logarithm of the likelihood.
+/// Returns the negative logarithm of the likelihood.
 double loss_of(const std::vector<Score>& scores, const Logistic& f) {
   double sum = 0;
   for (const Score& s : scores) {

@@ -14,7 +14,7 @@
 
 namespace larch::learning {
 
-/// What choosing a column costs: of columns with equal errors the simplest one wins.
+/// Holds what choosing a column costs: of columns with equal errors the simplest one wins.
 struct Price {
   uint32_t complexity = 0;  ///< such as a number of taps; compared up to 255
   uint32_t cost_units = 0;  ///< added to the error in units of candidate_key: 2^31 per error of 1
@@ -48,19 +48,19 @@ class FeatureSource {
 
   /// Where matrices are filled; the contexts of all calls have to name it.
   virtual Device device() const = 0;
-  /// Number of columns, less than 2^24.
+  /// Returns the number of columns, less than 2^24.
   virtual size_t columns() const = 0;
   virtual std::string name(uint32_t column) const = 0;
   virtual Price price(uint32_t column) const = 0;
 
-  /// The code map of each column: the order statistics low_rank and high_rank of its values at
-  /// `samples`. A column whose statistics are equal is never chosen. Throws UsageError where there
-  /// are more than kMaximumRanged samples, or none.
+  /// Returns the code map of each column: the order statistics low_rank and high_rank of its values
+  /// at `samples`. A column whose statistics are equal is never chosen. Throws UsageError where
+  /// there are more than kMaximumRanged samples, or none.
   virtual std::vector<CodeMap> range(std::span<const uint32_t> samples,
                                      const Context& context) const = 0;
 
-  /// What fill needs to know of the columns of a request, made once for many calls. Without a way
-  /// of its own a source leaves them in their order.
+  /// Returns what fill needs to know of the columns of a request, made once for many calls. Without
+  /// a way of its own a source leaves them in their order.
   virtual std::shared_ptr<const PreparedColumns> prepare(const ColumnRequest& request,
                                                          const Context& context) const;
 
@@ -80,20 +80,20 @@ constexpr size_t kMaximumRanged = 4096;
 /// Throws the UsageError of FeatureSource::range.
 void check_ranged(size_t samples);
 
-/// All columns of a source with the same index in `maps`.
+/// Returns all columns of a source with the same index in `maps`.
 std::shared_ptr<const PreparedColumns> prepare_all(const FeatureSource& source,
                                                    std::span<const CodeMap> maps,
                                                    const Context& context);
 
-/// The slots of a request in its order, filled up to whole blocks.
+/// Returns the slots of a request in its order, filled up to whole blocks.
 std::vector<Slot> slots_in_order(const FeatureSource& source, const ColumnRequest& request);
 
-/// A matrix of these samples, filled.
+/// Returns a matrix of these samples, filled.
 FeatureMatrix fill_matrix(const FeatureSource& source, const PreparedColumns& columns,
                           std::span<const uint32_t> samples, const Context& context);
 
-/// What each weak classifier of a node says of each sample: bit t of sample k is bit t % 32 of word
-/// [k * words + t / 32], words = (weaks + 31) / 32.
+/// Holds what each weak classifier of a node says of each sample: bit t of sample k is bit t % 32
+/// of word [k * words + t / 32], words = (weaks + 31) / 32.
 struct Votes {
   size_t samples = 0, words = 0;
   std::vector<uint32_t> bits;

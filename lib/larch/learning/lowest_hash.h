@@ -12,9 +12,10 @@
 
 namespace larch::learning {
 
-/// What is drawn at random is drawn by hash: those `count` of all members whose 64-bit hashes are
-/// lowest. This is a bound that at least `count` hashes are below, with a margin of eight standard
-/// deviations. The caller counts them, and takes UINT64_MAX as the bound if there are too few.
+/// Returns what is drawn at random is drawn by hash: those `count` of all members whose 64-bit
+/// hashes are lowest. This is a bound that at least `count` hashes are below, with a margin of
+/// eight standard deviations. The caller counts them, and takes UINT64_MAX as the bound if there
+/// are too few.
 inline uint64_t likely_bound(size_t count, size_t members) {
   const auto expected = static_cast<double>(count);
   const double share = (expected + 8 * std::sqrt(expected) + 32) / static_cast<double>(members + 1);

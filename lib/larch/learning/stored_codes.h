@@ -34,7 +34,7 @@ struct StoredCodes {
 /// so, the others leave codes as they are.
 std::vector<CodeMap> maps_of_codes(std::span<const CodeMap> maps);
 
-/// The source; the rows lie on `device`.
+/// Returns the source; the rows lie on `device`.
 std::unique_ptr<FeatureSource> make_stored_source(const StoredCodes& codes, size_t columns,
                                                   const Device& device);
 namespace cuda {

@@ -12,7 +12,7 @@
 
 namespace larch::learning {
 
-/// What a caller may hook into a training. `Partial` is one that is not finished.
+/// Holds what a caller may hook into a training. `Partial` is one that is not finished.
 template <class Partial>
 struct TrainHooks {
   /// Is called after a step, which is a node of a tree, a round of a forest, a detector of a

@@ -77,7 +77,8 @@ LARCH_HD uint32_t bin_of(const BinMap& map, uint32_t code) {
   return bin < kBins - 1 ? bin : kBins - 1;
 }
 
-/// What a weak classifier says of a feature value: +1 when the bit of the value's bin is set.
+/// Returns what a weak classifier says of a feature value: +1 when the bit of the value's bin is
+/// set.
 LARCH_HD bool weak_vote(const CodeMap& codes, const BinMap& bins, uint64_t mask, int32_t value) {
   return (mask >> bin_of(bins, code_of(codes, value))) & 1;
 }
@@ -154,15 +155,16 @@ LARCH_HD uint64_t histogram_mask(const int32_t* d, int stride) {
   return mask;
 }
 
-/// The mask of a classifier of `bins` bins, with the output of the last one repeated beyond it.
+/// Returns the mask of a classifier of `bins` bins, with the output of the last one repeated beyond
+/// it.
 LARCH_HD uint64_t repeat_last_bin(uint64_t mask, int bins) {
   if (bins >= kBins) return mask;
   const uint64_t beyond = ~uint64_t{0} << bins;
   return mask >> (bins - 1) & 1 ? mask | beyond : mask & ~beyond;
 }
 
-/// The best threshold classifier on the same histogram: for cut c (bins below c against the rest)
-/// the agreement is |2 P_c - P_64|, P the prefix sum of D. Returns the largest agreement over
+/// Returns the best threshold classifier on the same histogram: for cut c (bins below c against the
+/// rest) the agreement is |2 P_c - P_64|, P the prefix sum of D. Returns the largest agreement over
 /// c = 0..64 (lowest c wins a tie) and its mask.
 LARCH_HD uint64_t threshold_agreement(const int32_t* d, int stride, uint64_t* mask) {
   int64_t total = 0;
@@ -192,12 +194,12 @@ LARCH_HD int32_t quantised_weight(double weight, bool positive) {
   return positive ? magnitude : -magnitude;
 }
 
-/// The weighted error of a round whose winner agrees by so much.
+/// Returns the weighted error of a round whose winner agrees by so much.
 LARCH_HD double weighted_error(uint64_t total, uint64_t agreement) {
   return static_cast<double>(total - agreement) / (2.0 * static_cast<double>(total));
 }
 
-/// The normalised AdaBoost update: after it, right and wrong samples weigh one half each.
+/// Returns the normalised AdaBoost update: after it, right and wrong samples weigh one half each.
 LARCH_HD double updated_weight(double weight, bool correct, double error) {
   return correct ? weight / (2.0 * (1.0 - error)) : weight / (2.0 * error);
 }

@@ -10,7 +10,7 @@
 
 namespace larch::levelset {
 
-/// What finds the voxels that are computed in a step. Both give the same bits.
+/// Says what finds the voxels that are computed in a step. Both give the same bits.
 enum class Tracker : uint8_t {
   kBrick,    ///< a list of active bricks of 8^3 voxels
   kBuffers,  ///< a list of active voxels by seven buffers, which are compared one after the other:

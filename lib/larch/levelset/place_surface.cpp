@@ -104,7 +104,8 @@ float instead_of_speed(const Forces& forces, const EndVoxels& end, const Volume<
   return is_inside ? -size : size;
 }
 
-/// A surface that goes on `mm` and more beyond the border of the image, where its mesh is closed.
+/// Returns a surface that goes on `mm` and more beyond the border of the image, where its mesh is
+/// closed.
 Volume<float> extended(const Volume<float>& surface, double mm) {
   Grid grid = surface.grid();
   Vec3i more{};

@@ -117,7 +117,7 @@ Volume<uint8_t> pinned_voxels(const SegmentRequest& request, const Background& b
   return pinned;
 }
 
-/// What D is made of: the speed image where there is one, or the intensities.
+/// Returns what D is made of: the speed image where there is one, or the intensities.
 const Volume<float>& speed_values(const SegmentRequest& request) {
   return request.speed.empty() ? request.image : request.speed;
 }
@@ -127,7 +127,7 @@ SpeedRule speed_rule(const SegmentRun& run, size_t f) {
           run.resolved.speed_scale};
 }
 
-/// The voxels for which D has no number.
+/// Returns the voxels for which D has no number.
 int64_t count_without_number(const Volume<float>& values, int threads) {
   std::atomic<int64_t> count{0};
   parallel_for(threads, values.voxels(), int64_t{1} << 14, [&](int64_t begin, int64_t end) {

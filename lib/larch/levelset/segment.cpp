@@ -65,7 +65,7 @@ LabelResult label_result(const SegmentRun& run, size_t f, const Context& context
   return result;
 }
 
-/// The voxels of an image that are brighter than its mean.
+/// Returns the voxels of an image that are brighter than its mean.
 int64_t body_voxels(const Volume<float>& image) {
   double sum = 0, count = 0;
   for (const float value : image) {
@@ -76,7 +76,7 @@ int64_t body_voxels(const Volume<float>& image) {
   });
 }
 
-/// Whether a label looks as if its window took the body for the structure.
+/// Tells whether a label looks as if its window took the body for the structure.
 bool fills_body(const SegmentRun& run, size_t f, const LabelResult& label) {
   const std::optional<Window>& window = run.resolved.labels[f].window;
   return window && window->is_automatic && label.touches_border &&
@@ -122,8 +122,8 @@ constexpr double kPauseSeconds = 0.5;
 /// Iterations between two looks: at first, and at most.
 constexpr int64_t kFirstSteps = 64, kMaximumSteps = 2000;
 
-/// The part of a job that is done: it is at its end when its labels have not changed for long
-/// enough or it has made all of its iterations.
+/// Returns the part of a job that is done: it is at its end when its labels have not changed for
+/// long enough or it has made all of its iterations.
 double fraction_done(const EvolveJob& job) {
   if (job.progress.stop != Stop::kNone) return 1;
   const auto part = [](int64_t value, int64_t whole) {
@@ -173,7 +173,7 @@ SegmentResult finish_segmentation(SegmentRun run, const Context& context) {
     warn_of_result(result.by_label.back(), run);
   }
   result.labels = labels_of(result.by_label, run.request->image.grid(), context.threads);
-  // Whether they came to their end because they hardly move.
+  // This is true where they came to their end because they hardly move.
   const bool is_calm =
       run.job.progress.stop == Stop::kAtRest || run.job.progress.stop == Stop::kLabels;
   for (size_t f = 0; f < fields && run.request->wants_surface; ++f) {

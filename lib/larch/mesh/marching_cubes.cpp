@@ -37,7 +37,7 @@ uint8_t edge_between(int corner0, int corner1) {
                               2 * ((lower >> (axis + 2) % 3) & 1));
 }
 
-/// The corners of face 2 * axis + side, counter-clockwise seen from outside the cell.
+/// Returns the corners of face 2 * axis + side, counter-clockwise seen from outside the cell.
 std::array<int, 4> face_corners(int face) {
   const int axis = face / 2, side = face % 2;
   const int u = 1 << (axis + 1) % 3, v = 1 << (axis + 2) % 3;
@@ -58,8 +58,8 @@ std::array<uint8_t, 12> faces_of_edges() {
   return faces;
 }
 
-/// The loops in which the surface meets the faces of the cell. Going round a face, each run of
-/// inside corners is cut off by one segment, from the edge where the run is entered to the edge
+/// Returns the loops in which the surface meets the faces of the cell. Going round a face, each run
+/// of inside corners is cut off by one segment, from the edge where the run is entered to the edge
 /// where it is left. An edge is entered on one of its faces and left on the other, so the segments
 /// link to loops, and the neighbouring cell sees the same segments reversed.
 std::vector<Loop> trace_loops(int inside) {
@@ -137,7 +137,8 @@ const std::array<CellCase, 256>& cell_cases() {
   return cases;
 }
 
-/// What the algorithm asks of a voxel array: is it inside, and where is the surface on a line.
+/// Holds what the algorithm asks of a voxel array: is it inside, and where is the surface on a
+/// line.
 struct ScalarField {
   const Volume<float>& volume;
   double iso;
@@ -300,7 +301,7 @@ class Extractor {
                       " triangles, more than 2^31 - 1; resample the volume to larger voxels");
   }
 
-  /// The vertex on the edge from lattice point (x, y, z) along `axis`.
+  /// Returns the vertex on the edge from lattice point (x, y, z) along `axis`.
   Vec3d vertex(int x, int y, int z, int axis) const {
     const Vec3i a = box_.low + Vec3i{x, y, z};
     Vec3i b = a;

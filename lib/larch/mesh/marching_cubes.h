@@ -11,7 +11,7 @@
 
 namespace larch::mesh {
 
-/// The surface between voxels with value >= iso (inside) and the rest, in LPS mm.
+/// Returns the surface between voxels with value >= iso (inside) and the rest, in LPS mm.
 ///
 /// Marching cubes (Lorensen, Cline, SIGGRAPH 1987) whose 256 cases are derived, not tabulated by
 /// hand: on an ambiguous face of a cell the inside corners are kept apart, the segments of the six
@@ -28,9 +28,9 @@ namespace larch::mesh {
 /// Throws MemoryError if the surface has more than 2^31 - 1 vertices or triangles.
 Mesh marching_cubes(const Volume<float>& field, double iso, const Context& context);
 
-/// The surface of a mask (0 outside, anything else inside): field 0/1, iso 0.5. A mask may be a
-/// part of a larger one: `first` is the index of its first voxel on that one's grid, of which it
-/// has the geometry.
+/// Returns the surface of a mask (0 outside, anything else inside): field 0/1, iso 0.5. A mask may
+/// be a part of a larger one: `first` is the index of its first voxel on that one's grid, of which
+/// it has the geometry.
 Mesh marching_cubes(const Volume<uint8_t>& mask, const Context& context, const Vec3i& first = {});
 
 /// How large a surface is.
@@ -44,8 +44,8 @@ struct SurfaceSize {
 /// "120 vertices and 236 triangles".
 std::string describe(const SurfaceSize& size);
 
-/// The size of marching_cubes(mask), exactly, without making it. Takes two bytes per voxel of a
-/// slice and thread.
+/// Returns the size of marching_cubes(mask), exactly, without making it. Takes two bytes per voxel
+/// of a slice and thread.
 SurfaceSize surface_size(const Volume<uint8_t>& mask, const Context& context);
 
 /// Upper bound for the bytes that marching_cubes takes for a surface of this size in a volume of

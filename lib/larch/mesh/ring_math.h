@@ -23,7 +23,7 @@ struct Ring {
   uint16_t neighbours[kMaximumNeighbours]{};
 };
 
-/// The sum of the normals of the triangles around a vertex, each as long as twice its area.
+/// Returns the sum of the normals of the triangles around a vertex, each as long as twice its area.
 LARCH_HD Vec3d area_normal(const Ring& ring, const Vec3d* at, int v) {
   Vec3d sum{};
   for (int i = 0; i < ring.count; ++i) {
@@ -110,8 +110,8 @@ LARCH_HD void unfold(const Team& team, const Ring* rings, int count, Vec3d* x, V
   }
 }
 
-/// The place of vertex `v`, which a finer level adds: as far from the mean of its parents as in
-/// `shape`, where `turn` leads from the frame of `shape` to that of the mesh.
+/// Returns the place of vertex `v`, which a finer level adds: as far from the mean of its parents
+/// as in `shape`, where `turn` leads from the frame of `shape` to that of the mesh.
 LARCH_HD Vec3d placed_child(const Vec3d* shape, const Mat3& turn, const Vec3d* at,
                             const uint16_t* parents, int v) {
   Vec3d mean{}, mean_of_shape{};

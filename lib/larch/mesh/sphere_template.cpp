@@ -14,7 +14,7 @@ constexpr int kMiddle = 10, kEnd = 2 * kMiddle;  ///< the faces of the cube lie 
 
 using Place = std::array<int, 3>;  ///< on the surface of the cube
 
-/// The level that adds a place: corners of quads, centres, middles of edges.
+/// Returns the level that adds a place: corners of quads, centres, middles of edges.
 int level_of(const Place& at) {
   constexpr int kLevels[] = {0, 2, 1};
   return kLevels[at[0] % 2 + at[1] % 2 + at[2] % 2];

@@ -36,7 +36,7 @@ struct SphereTemplate {
 /// The one template, made at the first call.
 const SphereTemplate& sphere_template();
 
-/// The level of the template that has exactly these triangles, or -1.
+/// Returns the level of the template that has exactly these triangles, or -1.
 int template_level_of(const Mesh& mesh);
 
 /// Adds the vertices of `level` to a mesh that has those of the level before: each lies in `shape`,
@@ -45,8 +45,8 @@ int template_level_of(const Mesh& mesh);
 void add_vertices(int level, const std::vector<Vec3d>& shape, const Mat3& turn,
                   std::vector<Vec3d>& vertices);
 
-/// Number of triangles of `level` whose normal is more than 90 degrees from the mean of the normals
-/// at its vertices.
+/// Returns the number of triangles of `level` whose normal is more than 90 degrees from the mean of
+/// the normals at its vertices.
 int flipped_triangles(int level, const std::vector<Vec3d>& vertices);
 
 }  // namespace larch::mesh

@@ -19,7 +19,7 @@ double squared_norm(const Vec3d& v) {
   return dot(v, v);
 }
 
-/// The share of the way from a to b.
+/// Returns the share of the way from a to b.
 NearestPlace nearest_on_segment(const Vec3d& p, const Vec3d& a, const Vec3d& b) {
   const Vec3d ab = b - a;
   const double length = squared_norm(ab);

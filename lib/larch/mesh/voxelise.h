@@ -15,7 +15,7 @@ namespace larch::mesh {
 /// triangles do not overlap. Surfaces that are not closed leave streaks along x.
 Volume<uint8_t> voxelise(const Mesh& surface, const Grid& grid, const Context& context);
 
-/// The volume (mm^3) inside a closed surface: negative where it is turned inside out.
+/// Returns the volume (mm^3) inside a closed surface: negative where it is turned inside out.
 double signed_volume_mm3(const Mesh& surface);
 double area_mm2(const Mesh& surface);
 

@@ -21,7 +21,7 @@ namespace {
 
 using Polygon = std::vector<Vec3d>;
 
-/// The part of a convex polygon where sign * p[axis] <= limit.
+/// Returns the part of a convex polygon where sign * p[axis] <= limit.
 Polygon clipped(const Polygon& polygon, int axis, double sign, double limit) {
   Polygon out;
   for (size_t i = 0; i < polygon.size(); ++i) {
@@ -33,7 +33,7 @@ Polygon clipped(const Polygon& polygon, int axis, double sign, double limit) {
   return out;
 }
 
-/// The integral of (x - x0) n_x over a convex polygon with the unit normal n.
+/// Returns the integral of (x - x0) n_x over a convex polygon with the unit normal n.
 double flux(const Polygon& polygon, double x0) {
   double sum = 0;
   for (size_t i = 2; i < polygon.size(); ++i) {
@@ -43,8 +43,8 @@ double flux(const Polygon& polygon, double x0) {
   return sum;
 }
 
-/// The face of box `a` across an axis, on its low or high side, in the box frame of `b`; seen from
-/// outside it goes round to the left on the high side, to the right on the low one.
+/// Returns the face of box `a` across an axis, on its low or high side, in the box frame of `b`;
+/// seen from outside it goes round to the left on the high side, to the right on the low one.
 Polygon face_in_frame(const Pose& a, const Pose& b, int axis, int side) {
   const int u = 1 << (axis + 1) % 3, v = 1 << (axis + 2) % 3, base = side << axis;
   Polygon face;
@@ -188,7 +188,7 @@ struct Corners {
   Vec3d a, b, c;
 
   double area_mm2() const { return norm(cross(b - a, c - a)) / 2; }
-  /// The least number of parts of each edge that are not longer than `limit_mm`.
+  /// Returns the least number of parts of each edge that are not longer than `limit_mm`.
   double parts(double limit_mm) const {
     const double longest_mm = std::max({norm(b - a), norm(c - b), norm(a - c)});
     return std::max(1.0, std::ceil(longest_mm / limit_mm));
@@ -200,7 +200,7 @@ Corners corners_of(const Mesh& mesh, size_t triangle) {
   return {mesh.vertices_mm[t.x], mesh.vertices_mm[t.y], mesh.vertices_mm[t.z]};
 }
 
-/// The number of pieces; 0 if they are at most four for each triangle on average.
+/// Returns the number of pieces; 0 if they are at most four for each triangle on average.
 double divided_pieces(const Mesh& mesh, double limit_mm) {
   double pieces = 0;
   for (size_t i = 0; i < mesh.triangles.size(); ++i) {
@@ -296,7 +296,7 @@ Figures figures_of(std::vector<Element>& elements) {
   return {moment / area, square / area, quantile(0.5), quantile(0.95), elements.back().distance_mm};
 }
 
-/// The greatest distance of a corner of a triangle from the other surface.
+/// Returns the greatest distance of a corner of a triangle from the other surface.
 double farthest_corner_mm(const Mesh& from, const mesh::TriangleTree& to, const Context& context) {
   std::vector<uint8_t> is_corner(from.vertices_mm.size());
   for (const Vec3i& t : from.triangles) is_corner[t.x] = is_corner[t.y] = is_corner[t.z] = 1;

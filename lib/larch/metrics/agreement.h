@@ -31,11 +31,11 @@ struct Overlap {
   double relative_volume_difference = 0;
 };
 
-/// The agreement of structures with so many voxels, of `voxels` in all.
+/// Returns the agreement of structures with so many voxels, of `voxels` in all.
 Overlap overlap(int64_t prediction, int64_t reference, int64_t common, int64_t voxels,
                 double voxel_mm3);
 
-/// What two label maps hold of a label: its voxels, and the box from `low` to `high`, both
+/// Holds what two label maps hold of a label: its voxels, and the box from `low` to `high`, both
 /// included, with those of both.
 struct LabelCount {
   int32_t label = 0;

@@ -314,7 +314,7 @@ class SectionReader {
   std::set<std::string, std::less<>> known_;
 };
 
-/// A model as a container, and back. What the numbers mean is for the caller to check.
+/// Returns a model as a container, and back. What the numbers mean is for the caller to check.
 template <class M>
 Container to_container(const M& model) {
   Container out;

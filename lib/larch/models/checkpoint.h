@@ -42,7 +42,7 @@ class TrainingCheckpoint {
     }
     remove_leftovers_once(folder_of(path_), context);
   }
-  /// Those that keep the training here, which must outlive them.
+  /// Returns those that keep the training here, which must outlive them.
   learning::TrainHooks<Partial> hooks() const {
     learning::TrainHooks<Partial> hooks;
     if (path_.empty()) return hooks;

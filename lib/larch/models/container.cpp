@@ -53,13 +53,13 @@ bool is_section_name(std::string_view name) {
   return is_word(name);
 }
 
-/// What the header says about the rest of the file.
+/// Holds what the header says about the rest of the file.
 struct Header {
   uint64_t table_bytes = 0;
   uint32_t sections = 0;
 };
 
-/// What an entry of the table says about a section.
+/// Holds what an entry of the table says about a section.
 struct Entry {
   std::string name, digest;
   uint64_t length = 0;

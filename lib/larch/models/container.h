@@ -66,11 +66,11 @@ struct Container {
   const Section& at(std::string_view name) const;
 };
 
-/// The file. Equal containers give equal bytes. Throws InputError for a kind or a name that the
-/// format does not allow.
+/// Returns the file. Equal containers give equal bytes. Throws InputError for a kind or a name that
+/// the format does not allow.
 std::string encode_container(const Container& container);
 
-/// Whether a kind is that of trainings that are not finished.
+/// Tells whether a kind is that of trainings that are not finished.
 inline bool is_checkpoint(std::string_view kind) {
   return kind.ends_with("-checkpoint");
 }
@@ -87,7 +87,7 @@ Container read_container(const std::string& path, const DigestSink& digest = {})
 /// Writes a file whole or not at all. Throws OutputError, and InputError as encode_container.
 void write_container(const std::string& path, const Container& container);
 
-/// The kind that the header of a file names; empty where it is no container.
+/// Returns the kind that the header of a file names; empty where it is no container.
 std::string kind_of_file(const std::string& path);
 
 /// Names the program that uses a container of this kind, as the end of an error about a wrong one:

@@ -25,7 +25,7 @@ void layout(V& v, image::ChannelSpec& channel) {
   v("level", level, "pyramid level; each has half the resolution of the one before");
 }
 
-/// What a channel is made from beside its kind and level.
+/// Holds what a channel is made from beside its kind and level.
 struct ChannelInput {
   int32_t component = 0;
   double sigma_voxels = 0;

@@ -101,7 +101,7 @@ class JsonSectionWriter {
   Json& out_;
 };
 
-/// A model as JSON.
+/// Returns a model as JSON.
 template <class M>
 Json model_to_json(const M& model) {
   Json out;

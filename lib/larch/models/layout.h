@@ -51,15 +51,15 @@ struct FirstOf {
   std::array<T, N>& all;
 };
 
-/// What a file says it is.
+/// Holds what a file says it is.
 struct Kind {
   const char* name;
   uint32_t version;  ///< of the declaration; readers refuse another one
   const char* doc;
 };
 
-/// What is declared of a section beside its name and its value. A section that is not required may
-/// be missing, and programs that do not know it skip it.
+/// Holds what is declared of a section beside its name and its value. A section that is not
+/// required may be missing, and programs that do not know it skip it.
 struct About {
   const char* doc;
   bool required = true;

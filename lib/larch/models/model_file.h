@@ -33,8 +33,8 @@ void write_model(const std::string& path, const M& model);
 template <class M>
 M read_model(const std::string& path, const DigestSink& digest = {});
 
-/// The same without a file and without the self-test vectors. Both throw InputError for a model
-/// that check_model refuses.
+/// Returns the same without a file and without the self-test vectors. Both throw InputError for a
+/// model that check_model refuses.
 template <class M>
 Container encode_model(const M& model);
 template <class M>
@@ -49,11 +49,12 @@ struct AnyModel : std::variant<pbt::Model, forest::Model, hdn::Model, boundary::
 };
 AnyModel read_any_model(const std::string& path, const DigestSink& digest = {});
 
-/// A model as JSON text without loss: integers, and doubles as hexadecimal floating-point strings.
+/// Returns a model as JSON text without loss: integers, and doubles as hexadecimal floating-point
+/// strings.
 std::string export_json(const AnyModel& model);
 
-/// A summary for people, lines under 100 columns: what the sections hold, lists as far as they can
-/// be read.
+/// Returns a summary for people, lines under 100 columns: what the sections hold, lists as far as
+/// they can be read.
 std::string describe_model(const AnyModel& model);
 
 /// Writes a checkpoint, whole or not at all: pbt::PartialModel, forest::PartialForest,

@@ -46,7 +46,7 @@ std::string counted(const std::string& name, const Json& list) {
   return name + " (" + std::to_string(list.size()) + ")";
 }
 
-/// A value in a few characters: of lists that take more, their length.
+/// Returns a value in a few characters: of lists that take more, their length.
 std::string short_text(const Json& value, size_t most = kShortList) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_float()) return number_text(value.get<double>(), 6);
@@ -86,7 +86,7 @@ bool is_pair(const Json& value) {
          std::none_of(value.begin(), value.end(), [](const Json& m) { return m.is_structured(); });
 }
 
-/// The values of a struct, with their names where the values alone do not tell.
+/// Returns the values of a struct, with their names where the values alone do not tell.
 std::string pair_text(const Json& pair) {
   std::string text;
   for (const auto& [key, member] : pair.items()) {
@@ -96,7 +96,7 @@ std::string pair_text(const Json& pair) {
   return text;
 }
 
-/// The first rows of a list of structs, texts to the left and numbers to the right.
+/// Returns the first rows of a list of structs, texts to the left and numbers to the right.
 std::string table(const Json& list, size_t rows, size_t depth) {
   std::vector<Phrases> cells(rows + 1);
   std::vector<size_t> widths;
@@ -127,7 +127,8 @@ std::string table(const Json& list, size_t rows, size_t depth) {
 
 std::string struct_text(const Json& value, size_t depth);
 
-/// A list that is not empty, under its title. Its entries have the members of the first one.
+/// Returns a list that is not empty, under its title. Its entries have the members of the first
+/// one.
 std::string list_text(const std::string& title, const Json& list, size_t depth) {
   const bool of_pairs = is_pair(list[0]);
   if (of_pairs || !list[0].is_object()) {

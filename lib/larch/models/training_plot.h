@@ -11,8 +11,8 @@
 
 namespace larch::models {
 
-/// The training history of a model, a curve per depth of its trees. With e_s the weighted error of
-/// round s, a strong classifier of t rounds is wrong about at most the share
+/// Returns the training history of a model, a curve per depth of its trees. With e_s the weighted
+/// error of round s, a strong classifier of t rounds is wrong about at most the share
 ///
 ///     B(t) = product over s <= t of 2 sqrt(e_s (1 - e_s)),    B(0) = 1,
 ///
@@ -26,7 +26,7 @@ std::vector<picture::Curve> history_curves(const pbt::Model& model);
 /// gives the same bytes.
 RgbImage history_plot(const pbt::Model& model);
 
-/// The accuracy of a forest on held-out volumes over the depth at which it is cut off.
+/// Returns the accuracy of a forest on held-out volumes over the depth at which it is cut off.
 RgbImage forest_plot(const forest::Model& model);
 
 }  // namespace larch::models

@@ -7,7 +7,7 @@
 #include "larch/models/layout.h"
 #include "larch/tree/ensemble.h"
 
-/// What boosting trees consist of, whatever their features are.
+/// Says what boosting trees consist of, whatever their features are.
 namespace larch::models {
 
 template <>

@@ -11,7 +11,7 @@
 #include "larch/models/tree_layout.h"
 #include "larch/pbt/train/train.h"
 
-/// What a model of boosting trees, and the checkpoint of one, consist of.
+/// Says what a model of boosting trees, and the checkpoint of one, consist of.
 
 namespace larch::models {
 
@@ -25,7 +25,7 @@ void layout(V& v, ClassLabel& label) {
   v("value", label.info.class_value, "its value in label maps");
 }
 
-/// What every model that labels voxels says about itself.
+/// Returns what every model that labels voxels says about itself.
 template <class V>
 void image_model_fields(V& v, voxels::ImageModel& model) {
   v("space", Space{model.space, model.padding}, "the images it is for");
@@ -35,7 +35,7 @@ void image_model_fields(V& v, voxels::ImageModel& model) {
   v("training", JsonText{model.info.training_config_json}, "the configuration");
 }
 
-/// What a model says about itself.
+/// Holds what a model says about itself.
 struct Meta {
   pbt::Model& model;
 };
@@ -85,7 +85,7 @@ void sections(V& v, Checkpoint<pbt::PartialModel>& checkpoint) {
   model_sections(v, model);
 }
 
-/// What a decision forest, and the checkpoint of one, consist of.
+/// Says what a decision forest, and the checkpoint of one, consist of.
 
 template <class V>
 void layout(V& v, forest::ForestClass& one) {
@@ -123,7 +123,7 @@ void forest_sections(V& v, const std::string& prefix, tree::Forest& forest, bool
             about("responses evaluated whenever it is read"));
 }
 
-/// What a forest says about itself.
+/// Holds what a forest says about itself.
 struct ForestMeta {
   forest::Model& model;
 };

@@ -82,7 +82,7 @@ void append_nodes(Model& to, const Model& from, size_t begin, size_t end) {
   }
 }
 
-/// What all trees of a model share.
+/// Returns what all trees of a model share.
 Model without_nodes(Model model) {
   model.features.clear();
   model.weaks.clear();

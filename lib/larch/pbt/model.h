@@ -47,7 +47,7 @@ struct Model : tree::Ensemble, ImageModel {
 
   /// Farthest reach of its features in voxels of their levels.
   int reach() const;
-  /// The same along each axis: the padding that its channels need.
+  /// Returns the same along each axis: the padding that its channels need.
   Vec3i reach_along() const;
 };
 
@@ -66,8 +66,8 @@ void append_tree(Model& ensemble, const Model& tree);
 /// their first use. append_tree puts it back as it was.
 Model extract_tree(const Model& ensemble, size_t which);
 
-/// A grown tree, whose features are columns of `pool`, as a model: `start` says all but the trees.
-/// The features are in the order of their first use.
+/// Returns a grown tree, whose features are columns of `pool`, as a model: `start` says all but the
+/// trees. The features are in the order of their first use.
 Model model_of(const tree::Ensemble& grown, const Model& start,
                const std::vector<features::HaarFeature>& pool);
 

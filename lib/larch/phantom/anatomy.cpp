@@ -41,7 +41,7 @@ Plane make_plane(int width, int height, int threads, const ValueAt& value_at) {
   return plane;
 }
 
-/// The median of 3 x 3 pixels around each.
+/// Returns the median of 3 x 3 pixels around each.
 Plane median_of_nine(const Plane& plane, int threads) {
   return make_plane(plane.width, plane.height, threads, [&](int x, int y) {
     std::array<double, 9> around{};

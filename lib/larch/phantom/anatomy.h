@@ -16,8 +16,8 @@ struct Plane {
   double at(int x, int y) const;
 };
 
-/// A Gaussian of `sigma` pixels along both axes. Returns the sum of its squared weights: the
-/// variance that it leaves of white noise.
+/// Returns a Gaussian of `sigma` pixels along both axes. Returns the sum of its squared weights:
+/// the variance that it leaves of white noise.
 double blur(Plane& plane, double sigma, int threads);
 
 /// A smooth function of the plane: a cubic B-spline with a coefficient per pixel, which is known
@@ -37,8 +37,8 @@ struct SplineImage {
 SplineImage make_anatomy(int width, int height, int margin, double contrast, uint64_t seed,
                          int number, int threads);
 
-/// The body of an X-ray picture in nepers, without most of its noise (the median of 3 x 3, then a
-/// Gaussian of 1.5 pixels): noise that moved with the body would be found like a part of it.
+/// Returns the body of an X-ray picture in nepers, without most of its noise (the median of 3 x 3,
+/// then a Gaussian of 1.5 pixels): noise that moved with the body would be found like a part of it.
 SplineImage body_of_picture(const Plane& nepers, int margin, int threads);
 
 /// A straight piece of a vessel in the picture, in pixels.
@@ -55,8 +55,8 @@ struct VesselTree {
   std::vector<std::vector<int32_t>> cells{};  ///< pieces that reach into a cell
 };
 
-/// What a ray meets of the vessels: the longest chord of any piece, which is taken for all, so that
-/// the joints of pieces do not count twice.
+/// Holds what a ray meets of the vessels: the longest chord of any piece, which is taken for all,
+/// so that the joints of pieces do not count twice.
 struct VesselHit {
   double chord = 0;  ///< pixels
   double along = 0;  ///< path from the root, pixels

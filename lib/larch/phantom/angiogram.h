@@ -23,7 +23,7 @@ constexpr auto enum_names(Course*) {
       {{Course::kBreathing, "breathing"}, {Course::kConstant, "constant"}});
 }
 
-/// What stored values are proportional to.
+/// Says what stored values are proportional to.
 enum class Stored : uint8_t { kLinear, kLog };
 constexpr auto enum_names(Stored*) {
   return std::to_array<EnumName<Stored>>({{Stored::kLinear, "lin"}, {Stored::kLog, "log"}});
@@ -111,16 +111,17 @@ struct Angiogram {
   double most_photons = 0;              ///< expected at a pixel of the mask
 };
 
-/// An X-ray sequence of a procedural body with true motion: mask frames at rest, then frames with
-/// contrast agent in vessels, over a body that moves. Throws UsageError as check() does.
+/// Returns an X-ray sequence of a procedural body with true motion: mask frames at rest, then
+/// frames with contrast agent in vessels, over a body that moves. Throws UsageError as check()
+/// does.
 ///
 /// Every value depends on (seed, number, noise seed, frame, pixel) alone and is computed without
 /// functions that differ between mathematical libraries: the same values for any number of threads,
 /// on any machine.
 Angiogram make_angiogram(const AngiogramConfig& config, uint64_t seed, int number, int threads);
 
-/// The same with the body of an X-ray picture, whose attenuation in nepers may have any offset.
-/// Throws UsageError if its size is not config.size.
+/// Returns the same with the body of an X-ray picture, whose attenuation in nepers may have any
+/// offset. Throws UsageError if its size is not config.size.
 Angiogram make_angiogram(const AngiogramConfig& config, Plane nepers, uint64_t seed, int number,
                          int threads);
 
@@ -131,11 +132,11 @@ struct MotionShares {
 };
 MotionShares motion_shares(const AngiogramConfig& config, int frame);
 
-/// The stored values of a frame, counted from 0, columns first. Contrast agent lowers them.
+/// Returns the stored values of a frame, counted from 0, columns first. Contrast agent lowers them.
 std::vector<uint16_t> stored_frame(const Angiogram& angiogram, int frame, int threads);
 
-/// The true motion of a frame in pixels, which pulls: the body that is at x in this frame is at
-/// x + d(x) in the mask. By pixel, columns first; z is 0.
+/// Returns the true motion of a frame in pixels, which pulls: the body that is at x in this frame
+/// is at x + d(x) in the mask. By pixel, columns first; z is 0.
 std::vector<Vec3f> true_field_px(const Angiogram& angiogram, int frame, int threads);
 
 /// 1 where the vessels attenuate by more than `least` nepers in a frame, else 0.

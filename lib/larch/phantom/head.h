@@ -36,11 +36,11 @@ enum class Tissue : uint8_t { kNone = 0, kWhiteMatter = 1, kGreyMatter = 2, kFlu
 
 using HeadCase = Sample<Volume<int16_t>>;
 
-/// A head as in T1-weighted MR: white matter, folded grey matter around it, fluid in the sulci,
-/// around the brain and in two ventricles, skull, scalp and air, on a grid centred at the world's
-/// origin (axes LPS) that the head fills. Partial volume at all surfaces, a smooth intensity field
-/// between 1 - bias / 2 and 1 + bias / 2, and the Rician noise of magnitude images. Labels are
-/// those of Tissue. README.md of this room has the formulas.
+/// Returns a head as in T1-weighted MR: white matter, folded grey matter around it, fluid in the
+/// sulci, around the brain and in two ventricles, skull, scalp and air, on a grid centred at the
+/// world's origin (axes LPS) that the head fills. Partial volume at all surfaces, a smooth
+/// intensity field between 1 - bias / 2 and 1 + bias / 2, and the Rician noise of magnitude images.
+/// Labels are those of Tissue. README.md of this room has the formulas.
 ///
 /// Every voxel depends on (seed, number, voxel) alone and is computed without functions that differ
 /// between mathematical libraries; other snr and bias show the same head. Throws MemoryError if the

@@ -24,7 +24,7 @@ inline double hash_normal(uint64_t seed, uint64_t stream, uint64_t index) {
   return sum * 1.7320508075688772;  // sqrt(12 / 4)
 }
 
-/// The index of the draws at a point of a lattice.
+/// Returns the index of the draws at a point of a lattice.
 inline uint64_t lattice_point(int64_t x, int64_t y, int64_t z) {
   return static_cast<uint64_t>(x) * 0x9e3779b97f4a7c15ULL +
          static_cast<uint64_t>(y) * 0xc2b2ae3d27d4eb4fULL +
@@ -52,8 +52,8 @@ inline double value_noise(uint64_t seed, uint64_t stream, const Vec3d& at) {
   return sum;
 }
 
-/// A cubic B-spline over independent normal numbers at the points of a lattice with unit cells:
-/// smooth noise of mean 0 and, over all places, standard deviation 1.
+/// Returns a cubic B-spline over independent normal numbers at the points of a lattice with unit
+/// cells: smooth noise of mean 0 and, over all places, standard deviation 1.
 inline double spline_noise(uint64_t seed, uint64_t stream, const Vec3d& at) {
   constexpr double kDeviation = 0.33190;  // sqrt((151 / 315)^3)
   double weight[3][4];

@@ -52,7 +52,7 @@ struct Draw {
   }
 };
 
-/// A rotation by a unit quaternion (1, a, b, c) / norm.
+/// Returns a rotation by a unit quaternion (1, a, b, c) / norm.
 Mat3 small_rotation(double a, double b, double c) {
   const double n = std::sqrt(1 + a * a + b * b + c * c);
   const double w = 1 / n, x = a / n, y = b / n, z = c / n;
@@ -102,8 +102,8 @@ struct Lattice {
   }
 };
 
-/// The rotation about an axis by an angle. The tangent of its half is rounded, so that the last
-/// digit of the mathematical library does not matter.
+/// Returns the rotation about an axis by an angle. The tangent of its half is rounded, so that the
+/// last digit of the mathematical library does not matter.
 Mat3 rotation_about(int axis, double angle_deg) {
   if (angle_deg == 0) return {};
   const double half = std::clamp(angle_deg, -179.99, 179.99) * (0.5 * 3.14159265358979323846 / 180);

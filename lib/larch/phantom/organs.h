@@ -37,16 +37,16 @@ struct OrgansConfig {
 /// at least 16 voxels, or one along z.
 void check(const OrgansConfig& config);
 
-/// Whether `axes` and the turns make a left-handed grid, which DICOM cannot hold.
+/// Tells whether `axes` and the turns make a left-handed grid, which DICOM cannot hold.
 bool is_left_handed(const OrgansConfig& config);
 
 using OrgansCase = Sample<Volume<int16_t>>;
 
-/// A body with textured organs of known shape in a random pose, on a grid centred at the world's
-/// origin. Label 1 is the "organ". A "distractor" without label has the same mean and the same
-/// spread of intensities and about the same size, so that no intensity window separates the two;
-/// the organ differs by a coarser texture, a thin dark capsule and its shape. A bright column, a
-/// dark cavity, soft tissue and air are there too. Each case has its own pose, shapes, textures,
+/// Returns a body with textured organs of known shape in a random pose, on a grid centred at the
+/// world's origin. Label 1 is the "organ". A "distractor" without label has the same mean and the
+/// same spread of intensities and about the same size, so that no intensity window separates the
+/// two; the organ differs by a coarser texture, a thin dark capsule and its shape. A bright column,
+/// a dark cavity, soft tissue and air are there too. Each case has its own pose, shapes, textures,
 /// gain, smooth intensity field (config.bias) and noise.
 ///
 /// With other `axes` the same voxels come in another order: the image shows the same body at the

@@ -36,14 +36,14 @@ struct Draw {
   Vec3d normals(uint64_t k) const { return {normal(k), normal(k + 1), normal(k + 2)}; }
 };
 
-/// The box around an object with its balls.
+/// Returns the box around an object with its balls.
 Pose outer_box(const PosesConfig& config, Pose pose) {
   if (config.balls) pose.edges_mm.x *= 1 + kBallX;
   if (config.balls) pose.edges_mm.y *= 1 + kBallY;
   return pose;
 }
 
-/// The reach of a box from its centre along a direction, times the length of that.
+/// Returns the reach of a box from its centre along a direction, times the length of that.
 double reach(const Pose& box, const Vec3d& along) {
   const Vec3d turned = rotate(conjugate(box.rotation), along);
   return 0.5 * (box.edges_mm.x * std::fabs(turned.x) + box.edges_mm.y * std::fabs(turned.y) +
@@ -66,7 +66,7 @@ bool are_apart(const Pose& a, const Pose& b) {
   return false;
 }
 
-/// The most that the centre of a box may be away from that of the volume, along each axis.
+/// Returns the most that the centre of a box may be away from that of the volume, along each axis.
 Vec3d room_mm(const PosesConfig& config, const Pose& box) {
   Vec3d room;
   for (int axis = 0; axis < 3; ++axis) {
@@ -78,7 +78,7 @@ Vec3d room_mm(const PosesConfig& config, const Pose& box) {
   return room;
 }
 
-/// A pose for object `k`: the first, one that goes with the first, or a distractor.
+/// Returns a pose for object `k`: the first, one that goes with the first, or a distractor.
 Pose draw_pose(const PosesConfig& config, const Draw& draw, int k, const Pose* first) {
   const bool is_distractor = k >= config.structures;
   Pose pose;

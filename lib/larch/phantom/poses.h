@@ -72,8 +72,8 @@ void check(const PosesConfig& config);
 /// them.
 std::vector<PlacedObject> place_objects(const PosesConfig& config, uint64_t seed, int number);
 
-/// The image of place_objects: bright ellipsoids with balls at the ends of two axes, with partial
-/// volume, in smoothed and in white noise, on a grid with axes LPS. A label is that of the
+/// Returns the image of place_objects: bright ellipsoids with balls at the ends of two axes, with
+/// partial volume, in smoothed and in white noise, on a grid with axes LPS. A label is that of the
 /// ellipsoid, without the balls. Every voxel depends on (config, seed, number, voxel) alone and is
 /// computed without functions that differ between mathematical libraries. Throws as place_objects,
 /// and MemoryError if the volume does not fit.

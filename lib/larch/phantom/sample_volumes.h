@@ -19,7 +19,7 @@ struct Sample {
   LabelVolume labels;
 };
 
-/// The grid of these voxels with axes LPS whose centre is the world's origin.
+/// Returns the grid of these voxels with axes LPS whose centre is the world's origin.
 inline Grid centred_grid(const std::array<int, 3>& size, const std::array<double, 3>& spacing_mm) {
   Grid grid;
   for (int axis = 0; axis < 3; ++axis) {
@@ -31,8 +31,8 @@ inline Grid centred_grid(const std::array<int, 3>& size, const std::array<double
   return grid;
 }
 
-/// A case whose image and labels lie on this grid and hold 0. Throws MemoryError if they do not
-/// fit.
+/// Returns a case whose image and labels lie on this grid and hold 0. Throws MemoryError if they do
+/// not fit.
 template <class Made>
 Made blank_case(const Grid& grid) {
   Made made;

@@ -24,7 +24,7 @@ constexpr struct {
               {{142, 168, 196}, 14, 2.5, 0.4, 0},  {{138, 131, 126}, 1.2, 1.2, 0.25, 0},
               {{142, 130, 122}, 30, 30, 0.2, 0.2}, {{94, 126, 68}, 7, 7, 0.8, 0}};
 
-/// The region at (u, v), from 0 to 1 across and down; a shape covers those before it.
+/// Returns the region at (u, v), from 0 to 1 across and down; a shape covers those before it.
 Region region_at(uint64_t seed, uint64_t stream, double u, double v) {
   const auto draw = [&](uint64_t k, double low, double high) {
     return low + (high - low) * hash_unit(seed, stream, k);

@@ -10,9 +10,9 @@ namespace larch::phantom {
 
 using Scene = Sample<RgbImage>;
 
-/// A picture of 320 x 213 pixels with regions of random shape, of which pairs have one colour and
-/// differ by texture (README.md of this room); 0 is void, near a border between regions. Every
-/// pixel depends on (seed, number, pixel) alone and is computed without functions that differ
+/// Returns a picture of 320 x 213 pixels with regions of random shape, of which pairs have one
+/// colour and differ by texture (README.md of this room); 0 is void, near a border between regions.
+/// Every pixel depends on (seed, number, pixel) alone and is computed without functions that differ
 /// between mathematical libraries.
 Scene make_scene(uint64_t seed, int number, int threads);
 

@@ -42,8 +42,8 @@ double fill_noise(uint64_t seed, uint64_t stream, const Vec3d& index) {
          std::sqrt(3.0);
 }
 
-/// The depth of a place (an index of the grid) inside the field of view, in voxels; negative
-/// outside of it.
+/// Returns the depth of a place (an index of the grid) inside the field of view, in voxels;
+/// negative outside of it.
 double depth_inside(const Vec3i& size, const Vec3d& at) {
   double depth = size.x;
   for (int axis = 0; axis < 3; ++axis) {
@@ -60,7 +60,7 @@ Vec3i nearest_voxel(const Vec3i& size, const Vec3d& at) {
   return voxel;
 }
 
-/// Linear interpolation; in the outer half of a voxel at the border its value counts.
+/// Returns the linear interpolation; in the outer half of a voxel at the border its value counts.
 double linear(const Volume<float>& image, const Vec3d& at) {
   Vec3i low;
   double weight[3][2];

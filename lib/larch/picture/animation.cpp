@@ -28,7 +28,7 @@ int grey_level(int number) {
   return (255 * number + (kAnimationGreys - 1) / 2) / (kAnimationGreys - 1);
 }
 
-/// The entry of the table that is nearest to a colour.
+/// Returns the entry of the table that is nearest to a colour.
 uint8_t entry_of(Rgb pixel, std::span<const Rgb> colours) {
   const auto distance = [&](Rgb c) {
     const int r = pixel.r - c.r, g = pixel.g - c.g, b = pixel.b - c.b;

@@ -17,14 +17,14 @@ constexpr int kAnimationGreys = 96;
 /// Colours beside them.
 constexpr int kAnimationColours = 32;
 
-/// The beginning of a file: size, colours, and that it is shown without end. `colours` are kept as
-/// they are; pixels of other colours get the nearest one or the nearest grey. Throws UsageError for
-/// sizes that make_canvas refuses and for more than kAnimationColours colours.
+/// Returns the beginning of a file: size, colours, and that it is shown without end. `colours` are
+/// kept as they are; pixels of other colours get the nearest one or the nearest grey. Throws
+/// UsageError for sizes that make_canvas refuses and for more than kAnimationColours colours.
 std::string gif_header(int width, int height, std::span<const Rgb> colours);
 
-/// One picture, shown for `delay_ms` (rounded to 10 ms, at least 20: viewers slow down what is
-/// faster). `colours`: those of the header. Throws std::logic_error unless
-/// image.rgb.size() == 3 * width * height.
+/// Returns one picture, shown for `delay_ms` (rounded to 10 ms, at least 20: viewers slow down what
+/// is faster). `colours`: those of the header. Throws std::logic_error unless image.rgb.size() == 3
+/// * width * height.
 std::string gif_frame(const RgbImage& image, std::span<const Rgb> colours, double delay_ms);
 
 /// The end of a file.

@@ -182,7 +182,7 @@ bool clip(const RgbImage& image, Pixel& from, Pixel& to) {
   return true;
 }
 
-/// The pixels of a range of positions that are in the picture.
+/// Returns the pixels of a range of positions that are in the picture.
 std::pair<int, int> inside(double a, double b, int size) {
   const auto [low, high] = std::minmax(a, b);
   return {static_cast<int>(std::lround(std::clamp(low, -1.0, static_cast<double>(size)))),

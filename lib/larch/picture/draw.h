@@ -22,7 +22,8 @@ constexpr Rgb kBlack{0, 0, 0}, kWhite{255, 255, 255};
 /// The longest side of a picture, in pixels.
 constexpr int kMaximumPixels = 4096;
 
-/// A picture of one colour. Throws UsageError unless both sides are from 1 to kMaximumPixels.
+/// Returns a picture of one colour. Throws UsageError unless both sides are from 1 to
+/// kMaximumPixels.
 RgbImage make_canvas(int width, int height, Rgb colour = kBlack);
 
 /// Colours one pixel; what lies outside is left out.
@@ -36,10 +37,11 @@ inline void put(RgbImage& image, int x, int y, Rgb colour) {
   pixel[2] = colour.b;
 }
 
-/// The colour of a pixel that lies inside.
+/// Returns the colour of a pixel that lies inside.
 Rgb pixel_at(const RgbImage& image, int x, int y);
 
-/// The colour of a curve or structure that has none of its own: eight of them in turn, from 1 on.
+/// Returns the colour of a curve or structure that has none of its own: eight of them in turn, from
+/// 1 on.
 Rgb palette_colour(int64_t number);
 
 // Everything that is drawn over a picture. Positions are in pixels from its top left corner and may
@@ -73,7 +75,7 @@ constexpr int kLetterWidth = 5, kLetterHeight = 7;  ///< dots
 void draw_text(RgbImage& image, int x, int y, std::string_view text, int scale, Rgb colour,
                bool rim = false);
 
-/// The width of a text in pixels.
+/// Returns the width of a text in pixels.
 int text_width(std::string_view text, int scale);
 
 }  // namespace larch::picture

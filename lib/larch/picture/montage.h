@@ -34,16 +34,16 @@ struct MontageOptions {
   Rgb title_colour = kWhite;
 };
 
-/// The panels from left to right, their titles above. Shrunk pixels are means, pictures of less
-/// than half of most_panel_width are enlarged by whole factors; the same panels are the same bytes
-/// everywhere. An arrow that would be shorter than a pixel is a dot. Throws UsageError for no
+/// Returns the panels from left to right, their titles above. Shrunk pixels are means, pictures of
+/// less than half of most_panel_width are enlarged by whole factors; the same panels are the same
+/// bytes everywhere. An arrow that would be shorter than a pixel is a dot. Throws UsageError for no
 /// panels and for pictures that do not fit kMaximumPixels, std::logic_error for panels of other
 /// sizes.
 RgbImage montage(std::span<const Panel> panels, const MontageOptions& options);
 
-/// The values below which a share of `low` and of `high` of the pixels lie, at least 1 apart.
-/// Symmetric about 0 if `is_difference`: grey is then no difference. Throws UsageError unless
-/// 0 <= low < high <= 1.
+/// Returns the values below which a share of `low` and of `high` of the pixels lie, at least 1
+/// apart. Symmetric about 0 if `is_difference`: grey is then no difference. Throws UsageError
+/// unless 0 <= low < high <= 1.
 std::array<double, 2> percentile_window(std::span<const int16_t> pixels, double low, double high,
                                         bool is_difference);
 

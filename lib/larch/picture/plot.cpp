@@ -170,7 +170,7 @@ class Chart {
   int left_ = 0, right_ = 0, top_ = 0, bottom_ = 0;  ///< the frame
 };
 
-/// A power of ten, the same on every machine.
+/// Returns a power of ten, the same on every machine.
 double power_of_ten(int exponent) {
   return std::strtod(("1e" + std::to_string(exponent)).c_str(), nullptr);
 }

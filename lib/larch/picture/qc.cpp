@@ -67,7 +67,7 @@ std::array<double, 2> window(const Volume<float>& image, const QcOptions& option
   return {low, high > low ? high : low + 1};
 }
 
-/// The slices nearest to a world position.
+/// Returns the slices nearest to a world position.
 Vec3i slices_at(const Grid& grid, const Vec3d& world_mm) {
   const Vec3d at = index_from_world(grid, world_mm);
   Vec3i slices;

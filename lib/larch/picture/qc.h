@@ -49,12 +49,12 @@ struct PoseRow {
   std::optional<Pose> pose{};  ///< world, LPS mm
 };
 
-/// A row for each structure: its name, its status and, where it has a pose, the three slices
-/// through its centre (or the nearest ones of the image), as qc_picture has them, with its centre,
-/// its long axis and the edges of its box as seen through the slice. Without any pose the slices
-/// through the middle follow. All slices have one scale, in which the picture is about 900 pixels
-/// wide, or less where many rows would exceed its height. `title` stands on top. Throws InputError
-/// if the image is empty.
+/// Returns a row for each structure: its name, its status and, where it has a pose, the three
+/// slices through its centre (or the nearest ones of the image), as qc_picture has them, with its
+/// centre, its long axis and the edges of its box as seen through the slice. Without any pose the
+/// slices through the middle follow. All slices have one scale, in which the picture is about 900
+/// pixels wide, or less where many rows would exceed its height. `title` stands on top. Throws
+/// InputError if the image is empty.
 RgbImage pose_picture(const Volume<float>& image, const std::string& title,
                       std::span<const PoseRow> rows);
 

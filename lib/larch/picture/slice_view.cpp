@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kGap = 4;  ///< pixels between two views
 
-/// The index axis that is nearest to each world axis; each is taken once.
+/// Returns the index axis that is nearest to each world axis; each is taken once.
 std::array<int, 3> index_axis_of_world(const Mat3& direction) {
   std::array<int, 3> out{-1, -1, -1};
   std::array<bool, 3> taken{};
@@ -35,7 +35,7 @@ std::array<int, 3> index_axis_of_world(const Mat3& direction) {
   return out;
 }
 
-/// The patient's side that an index axis runs to, forwards or backwards.
+/// Returns the patient's side that an index axis runs to, forwards or backwards.
 char letter_of(const Mat3& direction, int axis, bool backwards) {
   int world = 0;
   for (int w = 1; w < 3; ++w) {
@@ -79,7 +79,8 @@ int32_t label_at(const SliceView& view, const LabelVolume& labels, int x, int y)
   return labels(voxel);
 }
 
-/// Linear interpolation in the slice; values beyond the outermost voxel centres are repeated.
+/// Returns the linear interpolation in the slice; values beyond the outermost voxel centres are
+/// repeated.
 double value_at(const SliceView& view, const Volume<float>& image, int x, int y) {
   const Vec3d at = index_of_pixel(view, x, y);
   const int u = view.across.axis, v = view.down.axis;

@@ -30,9 +30,9 @@ struct SliceView {
   int left = 0, top = 0, width = 0, height = 0;
 };
 
-/// The index planes nearest to axial, coronal and sagittal at these slices, without those that
-/// would be a line. Axial slices are seen from the feet, coronal ones from the front, sagittal ones
-/// from the patient's left. Their rectangles are empty: see lay_out.
+/// Returns the index planes nearest to axial, coronal and sagittal at these slices, without those
+/// that would be a line. Axial slices are seen from the feet, coronal ones from the front, sagittal
+/// ones from the patient's left. Their rectangles are empty: see lay_out.
 std::vector<SliceView> orthogonal_views(const Grid& grid, const Vec3i& slices);
 
 /// Puts the views side by side in one scale and returns the empty picture that holds them: at least
@@ -40,7 +40,7 @@ std::vector<SliceView> orthogonal_views(const Grid& grid, const Vec3i& slices);
 /// `most_height` high, if the volume allows both.
 RgbImage lay_out(std::vector<SliceView>& views, int min_width, int most_height = kMaximumPixels);
 
-/// The continuous index in the volume of a pixel of the view's rectangle.
+/// Returns the continuous index in the volume of a pixel of the view's rectangle.
 Vec3d index_of_pixel(const SliceView& view, int x, int y);
 
 /// Where a world position (LPS mm) is seen, in pixels of the picture, and how far it lies from the

@@ -40,7 +40,7 @@ StartFiles start_of(const cases::CaseJob& c, const StartFiles& given) {
   return start;
 }
 
-/// The pose of the structure in a file of poses, world.
+/// Returns the pose of the structure in a file of poses, world.
 Pose pose_in_file(const std::string& path, const std::string& structure) {
   std::string names;
   for (const DetectedPose& one : read_any_poses(path)) {

@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What a list says of an image on a grid.
+/// Returns what a list says of an image on a grid.
 TrainingCase read_case(const Case& c, const TrainingFiles& files, const Grid& grid,
                        const boundary::Model& start, std::set<int>& seen, const Context& context) {
   TrainingCase out{image_and_label(c), {}, read_labels(c.label, label_options(files.read, grid))};
@@ -32,7 +32,7 @@ TrainingCase read_case(const Case& c, const TrainingFiles& files, const Grid& gr
   return out;
 }
 
-/// The network with the structure; none if there is no name.
+/// Returns the network with the structure; none if there is no name.
 std::optional<hdn::Model> network_of(const std::string& start_model) {
   if (start_model.empty()) return {};
   return models::read_model<hdn::Model>(start_model);

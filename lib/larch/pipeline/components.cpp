@@ -21,7 +21,7 @@ struct Place {
   bool in_colours = false;
 };
 
-/// The files of a case, in the order of their columns.
+/// Returns the files of a case, in the order of their columns.
 std::vector<std::string> files_of(const Case& c) {
   std::vector<std::string> files{c.image};
   const std::vector<CaseColumn> columns = component_columns();

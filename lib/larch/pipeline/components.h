@@ -11,7 +11,8 @@
 
 namespace larch::pipeline {
 
-/// The columns of a list that name the components of an image behind the first: image2, ... image8.
+/// Returns the columns of a list that name the components of an image behind the first: image2, ...
+/// image8.
 std::vector<CaseColumn> component_columns();
 
 /// Reads the components of an image by their names, which a configuration or a model has: red,
@@ -22,7 +23,7 @@ std::vector<CaseColumn> component_columns();
 std::vector<Volume<float>> read_components(const Case& c, const std::vector<std::string>& names,
                                            const ReadOptions& read);
 
-/// The grid of a case by the headers of its components. Throws as read_components.
+/// Returns the grid of a case by the headers of its components. Throws as read_components.
 Grid probe_components(const Case& c, const std::vector<std::string>& names,
                       const ReadOptions& read);
 

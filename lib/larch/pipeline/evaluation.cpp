@@ -57,7 +57,7 @@ ReadOptions beside(const std::string& path, const ReadOptions& read, const Conte
   return options;
 }
 
-/// The bytes that the surfaces of a case may take.
+/// Returns the bytes that the surfaces of a case may take.
 int64_t surface_bytes(const EvaluationRequest& request, int64_t voxels) {
   if (request.memory_bytes == 0) return INT64_MAX;
   return request.memory_bytes - (2 * kLabelMap + kMasks) * voxels;
@@ -225,7 +225,7 @@ class LabelSearch {
   }
 
  private:
-  /// The first labels of a list, as text.
+  /// Returns the first labels of a list, as text.
   static std::string text_of(const std::vector<int32_t>& labels) {
     constexpr size_t kShown = 8;
     std::string text;
@@ -306,7 +306,7 @@ struct PosePair {
   double confidence;  ///< NaN: unknown
 };
 
-/// The poses of a file of poses, or of the structures in a label map.
+/// Returns the poses of a file of poses, or of the structures in a label map.
 std::vector<DetectedPose> poses_of(const std::string& path, const hdn::Model* network,
                                    const ReadOptions& read) {
   if (path.ends_with(".json")) return read_any_poses(path);
@@ -460,13 +460,13 @@ Plan plan_meshes(const EvaluationRequest& request, const Context& context) {
 
 namespace {
 
-/// The network of a request, or none.
+/// Returns the network of a request, or none.
 std::optional<hdn::Model> network_of(const EvaluationRequest& request) {
   if (request.model.empty()) return {};
   return models::read_model<hdn::Model>(request.model);
 }
 
-/// The rotations after which a structure looks the same.
+/// Returns the rotations after which a structure looks the same.
 std::span<const Quaternion> symmetries_of(const hdn::Model* network, const std::string& name) {
   if (network == nullptr) return {};
   for (const hdn::Structure& s : network->structures) {

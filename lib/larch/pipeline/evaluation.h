@@ -28,9 +28,9 @@ struct EvaluationRequest {
   std::set<std::string> missing{};  ///< ids of the cases whose prediction does not exist
 };
 
-/// The scores of all cases: in the report those of each case and a summary over all; in the table a
-/// line per case and structure. Warns of labels that the reference or the prediction of a case
-/// lacks. A prediction that is missing finds nothing: its overlap is 0, it has no distances,
+/// Returns the scores of all cases: in the report those of each case and a summary over all; in the
+/// table a line per case and structure. Warns of labels that the reference or the prediction of a
+/// case lacks. A prediction that is missing finds nothing: its overlap is 0, it has no distances,
 /// and the outputs are rejected. Throws InputError, the first case that cannot be used ends the
 /// run, and labels that are asked for must occur in one of them; MemoryError, and Stopped.
 ///

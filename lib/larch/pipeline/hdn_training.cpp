@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What a list says of an image on a grid.
+/// Returns what a list says of an image on a grid.
 TrainingCase read_case(const Case& c, const TrainingFiles& files, const Grid& grid) {
   TrainingCase out{image_and_label(c), {}};
   const std::string poses = cell_of(c, kPosesColumn);
@@ -42,7 +42,7 @@ TrainingCase read_case(const Case& c, const TrainingFiles& files, const Grid& gr
   return out;
 }
 
-/// Share of the cases with a candidate near the truth among the first n, by n.
+/// Returns the share of the cases with a candidate near the truth among the first n, by n.
 std::vector<double> recall(const hdn::StageReport& stage, int most) {
   std::vector<double> share(static_cast<size_t>(most), 0);
   if (stage.first_positive.empty()) return share;

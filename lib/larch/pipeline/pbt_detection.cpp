@@ -30,7 +30,7 @@ struct DetectionJob {
 };
 using DetectionPtr = std::shared_ptr<DetectionJob>;
 
-/// The request for a case without its region.
+/// Returns the request for a case without its region.
 DetectRequest request_of(const cases::CaseJob& c, const DetectionFiles& given) {
   DetectRequest request;
   request.config = given.config;
@@ -91,7 +91,8 @@ void write_probabilities(const std::string& path, std::span<const Volume<float>>
   write(path, maps, is_series, threads);
 }
 
-/// The candidate list as text: rank, index (x, y, z), LPS mm and probability, tab-separated.
+/// Returns the candidate list as text: rank, index (x, y, z), LPS mm and probability,
+/// tab-separated.
 std::string candidates_tsv(const Volume<float>& probability, int64_t count) {
   std::string text = "rank\ti\tj\tk\tx_mm\ty_mm\tz_mm\tprobability\n";
   int rank = 1;
@@ -147,7 +148,7 @@ void add_files(const cases::CaseJob& c, const DetectionPtr& job, const DetectCon
   });
 }
 
-/// The voxels and the volume of each class.
+/// Returns the voxels and the volume of each class.
 nlohmann::ordered_json class_volumes(const DetectionJob& job) {
   std::map<int32_t, int64_t> counts;
   for (const int32_t label : job.found.labels) ++counts[label];

@@ -26,7 +26,7 @@
 namespace larch::pipeline {
 namespace {
 
-/// What is left out of a label map because of its data set; adds its labels to `seen`.
+/// Returns what is left out of a label map because of its data set; adds its labels to `seen`.
 std::vector<int> left_out(const TrainingFiles& files, const Case& c, const std::set<int>& in_map,
                           std::set<int>& seen, const voxels::LabelConfig& labels,
                           const Context& context) {
@@ -36,7 +36,7 @@ std::vector<int> left_out(const TrainingFiles& files, const Case& c, const std::
   return left_out_labels(files, c, in_map, named, seen, context);
 }
 
-/// The cases of a training of these files, which must outlive them.
+/// Returns the cases of a training of these files, which must outlive them.
 TrainingCases voxel_cases(const TrainingFiles& files, const voxels::TrainConfig& config,
                           const Context& context) {
   const std::vector<std::string>& components = config.space.components;
@@ -140,7 +140,7 @@ std::vector<SurveyedCase> survey(const TrainingFiles& files, const voxels::Train
   return found;
 }
 
-/// The first labels of a case, for the table.
+/// Returns the first labels of a case, for the table.
 std::string labels_cell(const std::map<int32_t, int64_t>& counts) {
   std::string text;
   int shown = 0;

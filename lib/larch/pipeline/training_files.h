@@ -29,9 +29,9 @@ struct TrainingFiles {
   std::vector<DatasetLabel> labels{};  ///< what a data set calls its labels
 };
 
-/// The labels of a map, of which a training uses no voxel because its data set calls them "ignore"
-/// or does not declare them; none of `wanted`, which the configuration names. Adds all to `seen`,
-/// and warns of those that are not declared where they come first.
+/// Returns the labels of a map, of which a training uses no voxel because its data set calls them
+/// "ignore" or does not declare them; none of `wanted`, which the configuration names. Adds all to
+/// `seen`, and warns of those that are not declared where they come first.
 std::vector<int> left_out_labels(const TrainingFiles& files, const Case& c,
                                  const std::set<int>& in_map, const std::vector<int>& wanted,
                                  std::set<int>& seen, const Context& context);
@@ -53,8 +53,8 @@ auto naming_case(const Case& c, const Read& read) {
 /// For dry runs: what `look` throws becomes a problem of the plan, whose text `prefix` begins.
 void note_failure(Plan& plan, const std::string& prefix, const std::function<void()>& look);
 
-/// The cases of a training: images of these components (read_components), each with what `truth`
-/// says of it on its grid. Errors name files. `files` must outlive them.
+/// Returns the cases of a training: images of these components (read_components), each with what
+/// `truth` says of it on its grid. Errors name files. `files` must outlive them.
 TrainingCases training_cases(const TrainingFiles& files, std::vector<std::string> components,
                              std::function<TrainingCase(const Case&, const Grid&)> truth);
 
@@ -63,10 +63,10 @@ TrainingCases training_cases(const TrainingFiles& files, std::vector<std::string
 /// a name that is mistyped must not pass unseen.
 TrainingRun training_run(const TrainingFiles& files, const Context& context);
 
-/// The model and the figures of a training.
+/// Returns the model and the figures of a training.
 Outputs training_outputs(const TrainingFiles& files, const TrainResult& result);
 
-/// A further cell of a case; empty if the list does not have the column.
+/// Returns a further cell of a case; empty if the list does not have the column.
 std::string cell_of(const Case& c, const char* column);
 
 /// The cell of a list with what makes cases alike, such as the patient: no case is searched by

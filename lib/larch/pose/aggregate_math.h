@@ -50,7 +50,7 @@ LARCH_HD bool is_near(const Pose& a, const Pose& b, const Nearness& limit) {
   return cosine >= limit.cosine || -cosine >= limit.cosine;
 }
 
-/// The sum of the probabilities of the candidates that are left and agree with candidate i.
+/// Returns the sum of the probabilities of the candidates that are left and agree with candidate i.
 LARCH_HD double density(const Candidate* candidates, const uint8_t* taken, int32_t count,
                         const ClusterRule& rule, int32_t i) {
   double sum = 0;
@@ -76,8 +76,8 @@ LARCH_HD bool joins(const Candidate* candidates, const uint8_t* taken, const Clu
 
 constexpr int kClusterSums = 19;
 
-/// Number k of the sums over the members (those of `mark`) that a cluster is made of: 0 the
-/// weights, 1 the count, 2 the probabilities; each times the weight of the member, 3 to 5 the
+/// Returns the number k of the sums over the members (those of `mark`) that a cluster is made of: 0
+/// the weights, 1 the count, 2 the probabilities; each times the weight of the member, 3 to 5 the
 /// centre, 6 to 8 the logarithms of the edges, 9 to 18 the products of two components of the
 /// quaternion. Weights are probabilities, or 1 if `plain`.
 LARCH_HD double cluster_sum(const Candidate* candidates, const uint8_t* taken, uint8_t mark,
@@ -103,7 +103,7 @@ LARCH_HD double cluster_sum(const Candidate* candidates, const uint8_t* taken, u
   return sum;
 }
 
-/// The cluster from its sums, without the spreads.
+/// Returns the cluster from its sums, without the spreads.
 LARCH_HD Cluster cluster_of(const double* sums) {
   Cluster cluster;
   RotationSum turns;

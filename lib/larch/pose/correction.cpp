@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kRidge = 0.3;
 
-/// The inputs of a case; `mean` stands for what was not found.
+/// Returns the inputs of a case; `mean` stands for what was not found.
 std::vector<double> inputs_of(const FoundPoses& found, size_t own,
                               const std::vector<double>& mean) {
   const Pose& self = *found[own];
@@ -71,7 +71,7 @@ double row_value(const PoseCorrection& correction, size_t k, const std::vector<d
   return sum;
 }
 
-/// The correction that fits some cases; without weights it has constants alone.
+/// Returns the correction that fits some cases; without weights it has constants alone.
 PoseCorrection fit_correction(const CorrectionCases& all, size_t own, bool has_weights) {
   const std::vector<FoundPoses>& found = all.found;
   PoseCorrection correction;

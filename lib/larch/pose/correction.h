@@ -48,8 +48,8 @@ struct LearnedCorrection {
 LearnedCorrection learn_correction(const CorrectionCases& cases, size_t own);
 constexpr size_t kFewestCorrected = 50;
 
-/// The corrected pose of structure `own`, which was found. A structure that was not found counts as
-/// being where it is in the mean.
+/// Returns the corrected pose of structure `own`, which was found. A structure that was not found
+/// counts as being where it is in the mean.
 Pose corrected_pose(const PoseCorrection& correction, const FoundPoses& found, size_t own);
 
 }  // namespace larch::pose

@@ -14,13 +14,14 @@ struct DistanceSample {
   Vec3d gradient{};
 };
 
-/// The value of a map of distances at a place in the world, by linear interpolation; beyond the
-/// grid, the distance to the grid is added to the value there.
+/// Returns the value of a map of distances at a place in the world, by linear interpolation; beyond
+/// the grid, the distance to the grid is added to the value there.
 DistanceSample sample_distance(const Volume<float>& distance_mm, const Vec3d& at_mm);
 
-/// The signed distances (mm) from the surface of a mask, which lies half a voxel beyond the centres
-/// of its outermost voxels, on the part of the grid with the mask and a margin; where that would
-/// have more than `longest` voxels along an axis, some are passed over. The mask is not empty.
+/// Returns the signed distances (mm) from the surface of a mask, which lies half a voxel beyond the
+/// centres of its outermost voxels, on the part of the grid with the mask and a margin; where that
+/// would have more than `longest` voxels along an axis, some are passed over. The mask is not
+/// empty.
 Volume<float> distance_map(const Volume<uint8_t>& mask, int32_t longest);
 
 }  // namespace larch::pose

@@ -14,7 +14,8 @@ namespace {
 constexpr double kPi = 3.141592653589793;
 constexpr uint64_t kCoveringStream = 0x636f766572;  // "cover"
 
-/// The largest |a . b| with a rotation of the set: the cosine of half the distance to the nearest.
+/// Returns the largest |a . b| with a rotation of the set: the cosine of half the distance to the
+/// nearest.
 double nearest_cosine(std::span<const Quaternion> set, const Quaternion& q) {
   double best = 0;
   for (const Quaternion& member : set) best = std::max(best, std::abs(dot(member, q)));

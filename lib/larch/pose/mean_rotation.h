@@ -49,9 +49,9 @@ LARCH_HD void jacobi_turn(double (&matrix)[4][4], double (&vectors)[4][4]) {
   }
 }
 
-/// The rotation with the least weighted sum of squared sines of half the angles to those of `sum`:
-/// its principal eigenvector, canonical, by eight sweeps of Jacobi's method. The identity where the
-/// sum is 0.
+/// Returns the rotation with the least weighted sum of squared sines of half the angles to those of
+/// `sum`: its principal eigenvector, canonical, by eight sweeps of Jacobi's method. The identity
+/// where the sum is 0.
 LARCH_HD Quaternion mean_rotation(RotationSum sum) {
   double vectors[4][4] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}, {0, 0, 0, 1}};
   for (int sweep = 0; sweep < 8; ++sweep) {  // p and q are constants: all stays in registers
@@ -69,7 +69,8 @@ LARCH_HD Quaternion mean_rotation(RotationSum sum) {
       {vectors[0][largest], vectors[1][largest], vectors[2][largest], vectors[3][largest]});
 }
 
-/// The same for `rotations` (unit quaternions) with as many weights, of which none is negative.
+/// Returns the same for `rotations` (unit quaternions) with as many weights, of which none is
+/// negative.
 LARCH_HD Quaternion mean_rotation(std::span<const Quaternion> rotations,
                                   std::span<const double> weights) {
   RotationSum sum;

@@ -26,7 +26,7 @@ LARCH_HD RelativePose relative_pose(const Pose& parent, const Pose& child) {
   return r;
 }
 
-/// Its inverse: the pose that is seen so from `parent`.
+/// Returns its inverse: the pose that is seen so from `parent`.
 LARCH_HD Pose pose_from_relative(const Pose& parent, const RelativePose& r) {
   Pose pose;
   pose.centre_mm = world_from_box_mm(parent, {r[0], r[1], r[2]});
@@ -54,9 +54,9 @@ struct RelativeFloor {
   double centre_mm = 0, rotation = 0, log_scale = 0;
 };
 
-/// Mean and covariance of n relative poses: S = (1 - a) S_emp + a diag(S_emp) + diag(floor^2) with
-/// a = min(1, 9 / (n - 1)), so that few pairs give no false correlations. None: a Gaussian that was
-/// not learned.
+/// Returns the mean and covariance of n relative poses: S = (1 - a) S_emp + a diag(S_emp) +
+/// diag(floor^2) with a = min(1, 9 / (n - 1)), so that few pairs give no false correlations. None:
+/// a Gaussian that was not learned.
 RelativeGaussian fit_gaussian(std::span<const RelativePose> poses, const RelativeFloor& floor);
 
 /// The part of a Gaussian that concerns the centre, for evaluation.

@@ -74,7 +74,7 @@ Shape shape_of(const Volume<uint8_t>& mask, const std::string& name) {
   return shape;
 }
 
-/// The box along `axes` that holds the points.
+/// Returns the box along `axes` that holds the points.
 Pose box_of(std::span<const Vec3d> points_mm, const Quaternion& axes) {
   Vec3d low{1e300, 1e300, 1e300}, high = low * -1;
   for (const Vec3d& point : points_mm) {
@@ -114,8 +114,8 @@ Fit fit_at(const Similarity& at, const Shape& shape, const Volume<float>& mean_m
   return fit;
 }
 
-/// The minimum of the parabola of squared residuals, damped, by Gauss and Jordan. Rotations are
-/// damped like the scale, so that those that change nothing stay as they are.
+/// Returns the minimum of the parabola of squared residuals, damped, by Gauss and Jordan. Rotations
+/// are damped like the scale, so that those that change nothing stay as they are.
 Similarity minimum_of(Fit fit, double damping) {
   const double scale_sum = fit.sums[kParts - 1][kParts - 1];
   for (int a = 0; a < kParts; ++a) fit.sums[a][a] += damping * (a < 3 ? fit.sums[a][a] : scale_sum);
@@ -210,7 +210,7 @@ Volume<float> mean_distance(std::span<const Shape> shapes, std::span<const Simil
   return mean_mm;
 }
 
-/// The number of the case with the median volume.
+/// Returns the number of the case with the median volume.
 size_t median_case(std::span<const Shape> shapes) {
   std::vector<size_t> order(shapes.size());
   std::iota(order.begin(), order.end(), size_t{0});

@@ -44,25 +44,25 @@ struct PoseTruth {
   /// Signed distances (mm, negative inside) of the mean shape, in its own frame: an isotropic grid
   /// along the box axes, whose size is the geometric mean of the cases'. Empty with kNone.
   Volume<float> mean_distance_mm;
-  /// Those of the 23 rotations that permute the axes, about the middle of the mean shape's box,
-  /// that move its surface by no more than the cases differ from it, in the mean: where there are
-  /// any, the rotation of a pose is one of several.
+  /// Holds those of the 23 rotations that permute the axes, about the middle of the mean shape's
+  /// box, that move its surface by no more than the cases differ from it, in the mean: where there
+  /// are any, the rotation of a pose is one of several.
   std::vector<Symmetry> symmetries;
 };
 
-/// The voxels of some labels (1; else 0), on the part of the grid that holds them and a margin of
-/// three voxels; empty if there are none.
+/// Returns the voxels of some labels (1; else 0), on the part of the grid that holds them and a
+/// margin of three voxels; empty if there are none.
 Volume<uint8_t> mask_of(const LabelVolume& labels, std::span<const int32_t> values);
 
-/// The largest component of a structure, its holes filled, on the part of the grid with it; no
-/// values: all labels but 0. Empty if there is none.
+/// Returns the largest component of a structure, its holes filled, on the part of the grid with it;
+/// no values: all labels but 0. Empty if there is none.
 Volume<uint8_t> structure_mask(const LabelVolume& labels, std::span<const int32_t> values);
 
 /// Throws InputError for a mask of too few voxels for a pose. `name`: what the message calls it.
 void check_mask(const Volume<uint8_t>& mask, const std::string& name);
 
-/// The poses of the structure that the masks (at least one, each on its own grid, not 0 inside)
-/// show.
+/// Returns the poses of the structure that the masks (at least one, each on its own grid, not 0
+/// inside) show.
 ///
 /// With kFit the surface of each case is fitted to the mean signed distance of all cases by a
 /// similarity x = c + s R m that makes the squares of the distances, in mm of the world, least;

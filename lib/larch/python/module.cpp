@@ -52,7 +52,7 @@ using Numbers = std::vector<std::vector<double>>;
 
 // Arrays and dicts.
 
-/// The array [x, y] or [x, y, z] of numbers that an object is.
+/// Returns the array [x, y] or [x, y, z] of numbers that an object is.
 py::array array_in(In from, const std::string& name) {
   py::array array = py::array::ensure(from);
   const bool is_image = array && (array.ndim() == 2 || array.ndim() == 3) && array.size() > 0;
@@ -62,7 +62,8 @@ py::array array_in(In from, const std::string& name) {
   return array;
 }
 
-/// An array over memory that it keeps; the first axis is the fastest. None where there is nothing.
+/// Returns an array over memory that it keeps; the first axis is the fastest. None where there is
+/// nothing.
 template <class C>
 py::object array_over(C values, const std::vector<int64_t>& shape) {
   if (values.begin() == values.end()) return py::none();
@@ -76,7 +77,7 @@ py::object array_of(Volume<T>&& volume) {
   const Vec3i size = volume.size();
   return array_over(std::move(volume), {size.x, size.y, size.z});
 }
-/// A list of f of each.
+/// Returns a list of f of each.
 template <class C, class F>
 py::list list_of(C&& values, const F& f) {
   py::list list;
@@ -121,7 +122,7 @@ void log(LogLevel level, std::string_view text) {
   py::module_::import("logging").attr("getLogger")("larch").attr("log")(number, "%s", text);
 }
 
-/// What the calls of all functions have.
+/// Holds what the calls of all functions have.
 struct Call {
   Frame frame = Frame::kRas;
   int code = 1, threads = 0;
@@ -199,8 +200,8 @@ struct Call {
     return affine;
   }
 
-  /// A copy of an array. Throws InputError for a value that T does not hold, and, unless `any`, for
-  /// numbers that are not finite.
+  /// Returns a copy of an array. Throws InputError for a value that T does not hold, and, unless
+  /// `any`, for numbers that are not finite.
   template <class T>
   Volume<T> volume(In from, In affine, const std::string& name, bool any = false) const {
     const py::array given = array_in(from, name);
@@ -218,7 +219,7 @@ struct Call {
   void take(In from, In affine, const char* name, Volume<T>& to) const {
     if (!from.is_none()) to = volume<T>(from, affine, name, /*any=*/true);
   }
-  /// One image or a list of several.
+  /// Returns one image or a list of several.
   std::vector<Volume<float>> images(In from, In affine) const {
     if (!py::isinstance<py::list>(from)) return {volume<float>(from, affine, "image")};
     std::vector<Volume<float>> images;
@@ -331,7 +332,8 @@ void add_errors(py::module_& m) {
   }
 }
 
-/// The messages of an exception and of those nested in it; `code`: of the outermost that has one.
+/// Returns the messages of an exception and of those nested in it; `code`: of the outermost that
+/// has one.
 std::string text_of(const std::exception& e, ExitCode& code) {
   if (const auto* error = dynamic_cast<const Error*>(&e); error != nullptr && code == ExitCode{}) {
     code = error->code();
@@ -608,7 +610,7 @@ std::vector<uint8_t> region_of(In from, const Vec3i& size) {
   return {inside.begin(), inside.end()};
 }
 
-/// The images of a subtraction, [x, y, frame] or [x, y, z].
+/// Returns the images of a subtraction, [x, y, frame] or [x, y, z].
 py::dict images_of(dsa::SubtractedFrames&& found, const Vec3i& size, const py::object& rows) {
   std::vector<float> field;
   for (const Vec3f& v : found.field_px) field.insert(field.end(), {v.x, v.y, v.z});
@@ -707,7 +709,7 @@ struct TrainKeys : voxels::TrainConfig {
   }
 };
 
-/// The cases of a sequence of dicts, which is asked for them one by one.
+/// Returns the cases of a sequence of dicts, which is asked for them one by one.
 TrainingCases cases_of(In cases, const Call& call) {
   const auto with_case = [cases, &call](const auto& use) {
     return [cases, &call, use](size_t i) {

@@ -28,7 +28,7 @@ class VoxelSet {
     const uint64_t below = word & ((uint64_t{1} << voxel % 64) - 1);
     return before_[voxel / 64] + static_cast<uint32_t>(std::popcount(below));
   }
-  /// The voxels in order.
+  /// Returns the voxels in order.
   std::vector<int64_t> voxels() const;
 
  private:

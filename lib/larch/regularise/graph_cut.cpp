@@ -25,8 +25,8 @@ Vec3d in_world(const Grid& grid, const Vec3i& offset) {
                                 offset.z * grid.spacing_mm.z};
 }
 
-/// One offset of each pair of opposite neighbours: 3 or 13; without those along an axis that has a
-/// single voxel, if there is just one such axis.
+/// Returns one offset of each pair of opposite neighbours: 3 or 13; without those along an axis
+/// that has a single voxel, if there is just one such axis.
 std::vector<Vec3i> half_neighbourhood(const Grid& grid, int neighbours) {
   const int flat = (grid.size.x == 1) + (grid.size.y == 1) + (grid.size.z == 1);
   std::vector<Vec3i> out;
@@ -63,9 +63,9 @@ void add_sample(const std::vector<Vec3d>& directions, const Vec3d& sample, doubl
   }
 }
 
-/// Share of all lines that is nearest to each direction. The lines are sampled on three faces of a
-/// cube (in a plane: on two sides of a square), each with its solid angle: that needs no function
-/// that differs between mathematical libraries.
+/// Returns the share of all lines that is nearest to each direction. The lines are sampled on three
+/// faces of a cube (in a plane: on two sides of a square), each with its solid angle: that needs no
+/// function that differs between mathematical libraries.
 std::vector<double> angle_shares(const std::vector<Vec3d>& directions, const Mat3& frame,
                                  bool in_plane) {
   const int steps = in_plane ? 4096 : 128;
@@ -265,7 +265,7 @@ VoxelSet find_band(const Volume<float>& probability, const Volume<uint8_t>& thre
   return band;
 }
 
-/// The widest band that config.max_band_voxels allows.
+/// Returns the widest band that config.max_band_voxels allows.
 std::pair<VoxelSet, int64_t> choose_band(const Volume<float>& probability,
                                          const Volume<uint8_t>& threshold,
                                          const GraphCutConfig& config, const Energy& energy,
@@ -317,7 +317,8 @@ double root_mean_square_difference(const Volume<float>& image, const std::vector
   return pairs == 0 ? 0 : std::sqrt(sum / static_cast<double>(pairs));
 }
 
-/// The band as a graph. Voxels outside it act through the preference of their free neighbours.
+/// Returns the band as a graph. Voxels outside it act through the preference of their free
+/// neighbours.
 CutGraph make_graph(VoxelSet set, std::vector<int64_t> voxels, const Energy& energy,
                     bool own_capacities, const Volume<uint8_t>& labels, const Context& context) {
   CutGraph graph{std::move(set), std::move(voxels), energy.steps(), {}, {}, {}, {}};

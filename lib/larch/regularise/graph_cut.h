@@ -12,7 +12,7 @@
 
 namespace larch::regularise {
 
-/// What a cut edge costs: area alone, or area that is cheaper where the image has an edge.
+/// Says what a cut edge costs: area alone, or area that is cheaper where the image has an edge.
 enum class EdgeCost { kArea, kContrast };
 constexpr auto enum_names(EdgeCost*) {
   return std::to_array<EnumName<EdgeCost>>(
@@ -80,8 +80,8 @@ struct GraphCutConfig {
 /// connected components that are solved one by one (maximum flow: Boykov, Kolmogorov, PAMI 26(9),
 /// 2004), so the result does not depend on context.threads or the machine.
 ///
-/// A voxel of the band whose own term outweighs all of its edges together keeps its threshold label
-/// in every minimiser and is not part of the graph either.
+/// Returns a voxel of the band whose own term outweighs all of its edges together keeps its
+/// threshold label in every minimiser and is not part of the graph either.
 ///
 /// Memory: 4 bytes for each voxel of the volume, and for each free voxel with 26 neighbours at most
 /// 97, with contrast 149; with 6 neighbours 57 and 69. The log (debug) says how many. Above
@@ -104,8 +104,8 @@ struct EdgeWeight {
   double area_mm2;  ///< w_k above
 };
 
-/// The 3 (neighbours = 6) or 13 (26) directions with their Cauchy-Crofton weights; in a plane 2
-/// or 4.
+/// Returns the 3 (neighbours = 6) or 13 (26) directions with their Cauchy-Crofton weights; in a
+/// plane 2 or 4.
 std::vector<EdgeWeight> crofton_weights(const Grid& grid, int neighbours);
 
 }  // namespace larch::regularise

@@ -67,7 +67,8 @@ class MaxFlow::Search {
   }
   void set_parent(uint32_t v, uint8_t parent) { set_tree(v, tree(v), parent); }
 
-  /// What the edge between v and its neighbour w in `slot` still takes from v to w, or from w to v.
+  /// Returns what the edge between v and its neighbour w in `slot` still takes from v to w, or from
+  /// w to v.
   int32_t residual(uint32_t v, int slot, uint32_t w, bool out) const {
     const bool at_v = slot % 2 == 0;
     const size_t direction = static_cast<size_t>(slot) / 2;

@@ -26,7 +26,7 @@ struct CutGraph {
 
   size_t directions() const { return costs.size(); }
   uint32_t vertices() const { return static_cast<uint32_t>(voxels.size()); }
-  /// The vertex in slot `slot` of v, which must be present.
+  /// Returns the vertex in slot `slot` of v, which must be present.
   uint32_t neighbour(uint32_t v, int slot) const { return set.index(voxels[v] + steps[slot]); }
 };
 
@@ -43,11 +43,11 @@ class MaxFlow {
   /// a result, once `stop` (may be null) is not 0.
   void solve(std::span<const uint32_t> component, const std::atomic<int>* stop);
 
-  /// Whether the source still reaches a vertex of a component that was solved: the smallest source
-  /// side of a minimum cut, which is unique.
+  /// Tells whether the source still reaches a vertex of a component that was solved: the smallest
+  /// source side of a minimum cut, which is unique.
   bool on_source_side(uint32_t v) const;
 
-  /// Bytes of the graph and the search for each vertex, at most.
+  /// Returns bytes of the graph and the search for each vertex, at most.
   static int64_t bytes_per_vertex(int slots, bool own_capacities);
 
  private:

@@ -111,8 +111,8 @@ Ellipsoid ellipsoid_of(const Volume<float>& distance_mm) {
   return out;
 }
 
-/// The middle of a ring: the mean of its vertices, and that of the centroids of its triangles,
-/// weighted by their areas.
+/// Returns the middle of a ring: the mean of its vertices, and that of the centroids of its
+/// triangles, weighted by their areas.
 Vec3d middle_of(const Ring& ring, const std::vector<Vec3d>& x, size_t v) {
   Vec3d mean{}, centroid{};
   double areas = 0;

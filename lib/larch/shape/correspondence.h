@@ -42,7 +42,7 @@ struct Correspondence {
 Correspondence correspond(std::span<const Volume<float>> distances_mm, std::span<const Pose> poses,
                           const Volume<float>& mean_distance_mm, const Context& context);
 
-/// The box of points along the axes of their frame, whose rotation is the identity.
+/// Returns the box of points along the axes of their frame, whose rotation is the identity.
 Pose box_of_points(std::span<const Vec3d> points_mm);
 
 }  // namespace larch::shape

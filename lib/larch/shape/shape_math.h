@@ -47,9 +47,9 @@ LARCH_HD Similarity similarity_of_sums(const Vec3d& from, const Vec3d& to, const
   return out;
 }
 
-/// The similarity that takes points y nearest to points x (Horn, "Closed-form solution of absolute
-/// orientation using unit quaternions", J. Opt. Soc. Am. A 4(4), 1987; the scale is that of least
-/// squares of x).
+/// Returns the similarity that takes points y nearest to points x (Horn, "Closed-form solution of
+/// absolute orientation using unit quaternions", J. Opt. Soc. Am. A 4(4), 1987; the scale is that
+/// of least squares of x).
 template <class Team>
 LARCH_HD Similarity fit_similarity(const Team& team, int count, const Vec3d* y, const Vec3d* x,
                                    ShapeFit& fit) {
@@ -81,7 +81,7 @@ struct ShapeView {
   double clamp = 3;  ///< coefficients reach so many deviations
 };
 
-/// The shape with these coefficients at a vertex, in the frame of the model.
+/// Returns the shape with these coefficients at a vertex, in the frame of the model.
 LARCH_HD Vec3d shape_at(const ShapeView& shape, const double* coefficients, int v) {
   Vec3d at = shape.mean[v];
   for (int k = 0; k < shape.modes_count; ++k)
@@ -89,9 +89,9 @@ LARCH_HD Vec3d shape_at(const ShapeView& shape, const double* coefficients, int 
   return at;
 }
 
-/// The shape of the model nearest to a mesh, in two rounds: a similarity from the shape to x, then
-/// the coefficients of what is left, each up to `clamp` deviations. `points`: scratch by vertex.
-/// `fit` gets the coefficients. Returns the similarity.
+/// Returns the shape of the model nearest to a mesh, in two rounds: a similarity from the shape to
+/// x, then the coefficients of what is left, each up to `clamp` deviations. `points`: scratch by
+/// vertex. `fit` gets the coefficients. Returns the similarity.
 template <class Team>
 LARCH_HD Similarity project(const Team& team, const ShapeView& shape, const Vec3d* x, Vec3d* points,
                             ShapeFit& fit) {

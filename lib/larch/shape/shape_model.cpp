@@ -91,7 +91,7 @@ Points align_all(std::vector<Points>& cases) {
   return mean;
 }
 
-/// The Gram matrix of residuals.
+/// Returns the Gram matrix of residuals.
 std::vector<double> gram_of(const std::vector<Points>& residuals, const Context& context) {
   const size_t n = residuals.size();
   std::vector<double> gram(n * n);
@@ -102,8 +102,8 @@ std::vector<double> gram_of(const std::vector<Points>& residuals, const Context&
   return gram;
 }
 
-/// Mean squared distance per vertex of a case from the span of the first modes of all others: from
-/// the Gram matrix alone, without one row and column.
+/// Returns the mean squared distance per vertex of a case from the span of the first modes of all
+/// others: from the Gram matrix alone, without one row and column.
 double left_out_square(const std::vector<double>& gram, size_t n, size_t out, size_t vertices) {
   std::vector<double> rest;
   for (size_t i = 0; i < n; ++i)

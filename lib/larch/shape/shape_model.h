@@ -43,8 +43,8 @@ struct ShapeModel {
 ShapeModel make_shape_model(std::span<const std::vector<Vec3d>> cases_mm,
                             std::span<const Pose> poses, const Context& context);
 
-/// The least-squares inverse of the first `modes` modes over the vertices of a level: row k at
-/// [k * vertices].
+/// Returns the least-squares inverse of the first `modes` modes over the vertices of a level: row k
+/// at [k * vertices].
 std::vector<Vec3d> duals_of(const ShapeModel& model, int modes, int level);
 
 /// The first modes one after another, each at all vertices of the mean, and the standard deviations

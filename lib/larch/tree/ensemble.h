@@ -72,14 +72,14 @@ struct Ensemble {
   std::vector<SelfTest> self_tests;
 
   size_t trees() const { return roots.size(); }
-  /// One past the last node of a tree.
+  /// Returns one past the last node of a tree.
   size_t end_of_tree(size_t tree) const {
     return tree + 1 < roots.size() ? roots[tree + 1] : nodes.size();
   }
   int depth() const;
 };
 
-/// The table of logistic_q30.
+/// Returns the table of logistic_q30.
 std::vector<uint32_t> make_logistic_table();
 
 /// t1 and t2 as Q20 integers from e1 and e2: the H at which p = 1 / (1 + exp(-2 H)) is 1 - e1 and

@@ -25,7 +25,7 @@ struct FlatTree {
   TreeView view() const;
 };
 
-/// The trees of an ensemble that check_ensemble accepts.
+/// Returns the trees of an ensemble that check_ensemble accepts.
 std::vector<FlatTree> flatten(const Ensemble& trees, const EvaluationRule& rule);
 
 /// Trees on one device, for as many launches as wanted.

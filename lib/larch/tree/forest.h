@@ -49,8 +49,8 @@ struct ResidentForest {
 ResidentForest make_resident(const Forest& forest, std::span<const ForestNode> nodes,
                              const Device& device);
 
-/// The probability of one class of an item. Lanes (as OneLane) share the trees, and all of them get
-/// the float that a single one gets, since what they add up are integers.
+/// Returns the probability of one class of an item. Lanes (as OneLane) share the trees, and all of
+/// them get the float that a single one gets, since what they add up are integers.
 template <class Response, class Lanes = OneLane>
 LARCH_HD float item_probability(const ForestView& forest, uint32_t of_class,
                                 const Response& response, size_t item, const Lanes& lanes = {}) {

@@ -25,8 +25,9 @@ struct ForestNode {
   LARCH_HD bool is_leaf() const { return left < 0; }
 };
 
-/// The number of the leaf at which an item ends that starts at a root. `value(node)` gives the
-/// value of the node's feature. An item takes one way, so that nothing waits as in tree::traverse.
+/// Returns the number of the leaf at which an item ends that starts at a root. `value(node)` gives
+/// the value of the node's feature. An item takes one way, so that nothing waits as in
+/// tree::traverse.
 template <class Value>
 LARCH_HD uint32_t reached_leaf(const ForestNode* nodes, uint32_t root, const Value& value) {
   ForestNode node = nodes[root];
@@ -44,8 +45,8 @@ struct ForestView {
   const uint32_t* probability = nullptr;  ///< [leaf][class], Q30
   uint32_t trees = 0, classes = 0;
 
-  /// The sum over the trees of the probability of a class, Q30. `leaf_of(t)`: the leaf that is
-  /// reached in tree t.
+  /// Returns the sum over the trees of the probability of a class, Q30. `leaf_of(t)`: the leaf that
+  /// is reached in tree t.
   template <class LeafOf>
   LARCH_HD uint64_t sum(uint32_t of_class, const LeafOf& leaf_of) const {
     uint64_t sum = 0;
@@ -74,12 +75,12 @@ LARCH_HD uint32_t bin_factor(const learning::CodeMap& map, int bins) {
   const uint32_t factor = (static_cast<uint32_t>(bins) << 16) / codes;
   return factor < 65536u ? factor : 65536u;
 }
-/// The smallest code of a bin.
+/// Returns the smallest code of a bin.
 LARCH_HD uint32_t first_code(uint32_t factor, uint32_t bin) {
   return ((bin << 16) + factor - 1) / factor;
 }
 
-/// The smallest value, from lo on, with a code of at least `code`, which is above 0.
+/// Returns the smallest value, from lo on, with a code of at least `code`, which is above 0.
 LARCH_HD int32_t first_value(const learning::CodeMap& map, uint32_t code) {
   uint64_t above = code;
   if (map.multiplier != 0) {

@@ -43,8 +43,8 @@ struct TreeView {
   uint32_t root_q = 0;  ///< posterior of a tree whose root is a leaf, Q30
 };
 
-/// What of the weight of an item goes on to the inner children of a node, and what ends at its
-/// children; the four add up to the weight.
+/// Holds what of the weight of an item goes on to the inner children of a node, and what ends at
+/// its children; the four add up to the weight.
 struct Shares {
   uint32_t left = 0, right = 0;
   uint32_t ended_left = 0, ended_right = 0;
@@ -139,7 +139,7 @@ LARCH_HD void traverse(const FlatNode* nodes, const NodeTest& test, Leaf& leaf) 
   }
 }
 
-/// The posterior of an item, Q60. `value(w)`: the feature value of weak classifier w.
+/// Returns the posterior of an item, Q60. `value(w)`: the feature value of weak classifier w.
 template <class Value, class Lanes = OneLane>
 LARCH_HD uint64_t tree_posterior(const TreeView& tree, const Value& value,
                                  const Lanes& lanes = {}) {

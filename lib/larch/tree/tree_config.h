@@ -12,7 +12,7 @@
 
 namespace larch::tree {
 
-/// What happens to a sample near the decision boundary of a node.
+/// Says what happens to a sample near the decision boundary of a node.
 enum class Routing : uint8_t {
   kSoft = 0,  ///< to both children, its mass split by the node's probability
   kCopy = 1,  ///< to both children with its whole mass
@@ -102,7 +102,7 @@ struct TreeConfig {
   }
 };
 
-/// What is held out to watch the training.
+/// Holds what is held out to watch the training.
 struct ValidationConfig {
   std::optional<double> fraction{};
   bool prune = true;
@@ -121,7 +121,7 @@ struct ValidationConfig {
   }
 };
 
-/// What a split is to make small.
+/// Says what a split is to make small.
 enum class Criterion : uint8_t {
   kInformation = 0,  ///< entropy of the classes: the gain of ID3 (Quinlan 1986)
   kGini = 1,
@@ -131,7 +131,7 @@ constexpr auto enum_names(Criterion*) {
       {{Criterion::kInformation, "information-gain"}, {Criterion::kGini, "gini"}});
 }
 
-/// How often the samples of a class count when a split is chosen, and in a leaf.
+/// Says how often the samples of a class count when a split is chosen, and in a leaf.
 enum class ClassWeights : uint8_t {
   kNone = 0,      ///< as often as they are
   kBalanced = 1,  ///< each class the same

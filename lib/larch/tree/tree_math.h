@@ -79,13 +79,13 @@ LARCH_HD bool is_certain(int32_t partial, int32_t rest, const Thresholds& t) {
   return partial - rest > bound || partial + rest < -bound;
 }
 
-/// A value of H with the outcome that is certain.
+/// Returns a value of H with the outcome that is certain.
 LARCH_HD int32_t certain_value(int32_t partial, int32_t rest, const Thresholds& t) {
   return partial - rest > (t.hard ? 0 : t.t1) ? partial - rest : partial + rest;
 }
 
-/// A tree's part of an ensemble's sum, Q40: 2^24 trees fit 64 bits. The posterior of an ensemble is
-/// the mean of its trees' (US 2012/0069003 A1, figure 13).
+/// Returns a tree's part of an ensemble's sum, Q40: 2^24 trees fit 64 bits. The posterior of an
+/// ensemble is the mean of its trees' (US 2012/0069003 A1, figure 13).
 LARCH_HD uint64_t ensemble_term(uint64_t q60) {
   return q60 >> 20;
 }
@@ -94,7 +94,7 @@ LARCH_HD uint64_t ensemble_mean_q60(uint64_t sum_q40, uint64_t trees) {
   return (sum_q40 / trees) << 20;
 }
 
-/// An integer that is ordered as the float, and back.
+/// Returns an integer that is ordered as the float, and back.
 LARCH_HD uint32_t ordered_bits(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;

@@ -26,7 +26,7 @@ void check_space(const image::ModelSpace& space) {
   }
 }
 
-/// What the names of the measurements at a depth begin with.
+/// Returns what the names of the measurements at a depth begin with.
 std::string depth_name(size_t depth) {
   return "depth " + std::to_string(depth) + " ";
 }

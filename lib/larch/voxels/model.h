@@ -17,8 +17,8 @@
 
 namespace larch::voxels {
 
-/// What the model says about itself; no paths, devices, threads or times, so that the file depends
-/// on the data and the settings alone.
+/// Holds what the model says about itself; no paths, devices, threads or times, so that the file
+/// depends on the data and the settings alone.
 struct ModelInfo {
   std::string tool_version;
   std::string class_name = "foreground";
@@ -31,7 +31,7 @@ struct ModelInfo {
   /// cut off there, and so on. Older models have some of them.
   std::vector<std::pair<std::string, double>> validation;
 
-  /// A measurement; none if there is none of this name.
+  /// Returns a measurement; none if there is none of this name.
   std::optional<double> measured(const std::string& name) const;
 };
 
@@ -43,7 +43,7 @@ std::vector<DepthScore> depth_scores(const ModelInfo& info);
 /// Adds those of the next depth.
 void add_depth_score(ModelInfo& info, const DepthScore& score);
 
-/// What every model that labels voxels has beside its trees and features.
+/// Holds what every model that labels voxels has beside its trees and features.
 struct ImageModel {
   std::vector<std::string> components{};  ///< names of those of the input; none: it has one
   std::vector<image::ChannelSpec> channels;
@@ -59,11 +59,11 @@ void check_images(const image::ModelSpace& space, std::span<const image::Channel
 /// `bounds`: channel_bounds of the model.
 void check_feature(const features::BoxFeature& feature, std::span<const int64_t> bounds);
 void check_threshold(const ModelInfo& info);
-/// Largest absolute value of each channel.
+/// Returns the largest absolute value of each channel.
 std::vector<int64_t> channel_bounds(const image::ModelSpace& space,
                                     std::span<const image::ChannelSpec> channels);
 
-/// What a training of trees or of a forest tells beside the model.
+/// Holds what a training of trees or of a forest tells beside the model.
 struct TrainReport {
   /// training_volumes, held_out_volumes, samples, what the model is made of, and its scores on
   /// held-out volumes: held_out_dice and so on.

@@ -14,14 +14,15 @@
 
 namespace larch::voxels {
 
-/// The channels of a configuration: each kind at each pyramid level, kinds outermost.
+/// Returns the channels of a configuration: each kind at each pyramid level, kinds outermost.
 std::vector<image::ChannelSpec> channel_specs(const FeatureConfig& config, size_t components = 1);
 
-/// What a model has that is trained so, without what is measured.
+/// Returns what a model has that is trained so, without what is measured.
 ImageModel start_image_model(const TrainConfig& config, const image::ModelSpace& space,
                              std::span<const TrainingVolume> volumes, uint64_t seed);
 
-/// The pool of features on these channels. Throws UsageError for one whose sums leave 32 bits.
+/// Returns the pool of features on these channels. Throws UsageError for one whose sums leave 32
+/// bits.
 std::vector<features::HaarFeature> make_pool(const TrainConfig& config,
                                              std::span<const image::ChannelSpec> channels,
                                              uint64_t seed);
@@ -33,7 +34,7 @@ void check_config(const TrainConfig& config, uint64_t seed);
 /// Throws UsageError for a name with control characters: it would stand in models and tables.
 void check_name(const std::string& name);
 
-/// What keys that are null are where nothing is fitted to volumes.
+/// Returns what keys that are null are where nothing is fitted to volumes.
 TrainConfig with_constants(TrainConfig config);
 
 }  // namespace larch::voxels

@@ -26,7 +26,7 @@ bool contains(const std::vector<int>& values, int value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-/// The least or the greatest value of each voxel and its neighbours along the axes.
+/// Returns the least or the greatest value of each voxel and its neighbours along the axes.
 template <class Pick>
 LabelVolume spread(const LabelVolume& values, int threads, const Pick& pick) {
   LabelVolume out = LabelVolume::unfilled(values.grid());

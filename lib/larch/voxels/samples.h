@@ -18,7 +18,7 @@
 
 namespace larch::voxels {
 
-/// What a voxel is for training.
+/// Says what a voxel is for training.
 enum class VoxelClass : uint8_t { kNegative = 0, kPositive = 1, kIgnored = 2 };
 
 /// One volume with its truth, in model space.
@@ -36,7 +36,7 @@ struct TrainingVolume {
   std::string group{};  ///< volumes with the same word are held out together; empty: by itself
 
   std::vector<VolumeView<const int16_t>> views() const;
-  /// The volumes of all components, one after the other.
+  /// Returns the volumes of all components, one after the other.
   std::vector<Volume<int16_t>> components() const;
 };
 constexpr int32_t kUnlabelled = INT32_MIN;
@@ -45,12 +45,12 @@ constexpr int32_t kUnlabelled = INT32_MIN;
 /// other value, since nobody knows what is there.
 Volume<uint8_t> near_boundary(const LabelVolume& values, int border, int threads);
 
-/// A volume with the labels that it has in model space, without classes. `images`: one for each
-/// component. Throws InputError when the grids differ, naming `name`.
+/// Returns a volume with the labels that it has in model space, without classes. `images`: one for
+/// each component. Throws InputError when the grids differ, naming `name`.
 TrainingVolume in_model_space(const std::string& name, std::span<const Volume<float>> images,
                               const LabelVolume& labels, const image::ModelSpace& space,
                               const Context& context);
-/// SHA-256 of voxels, grid and classes or labels.
+/// Returns the SHA-256 of voxels, grid and classes or labels.
 std::string digest_of(const TrainingVolume& volume);
 
 /// Splits the volumes into those to train on and those held out, group by group, by the hash of
@@ -87,7 +87,7 @@ struct TrainingImages {
   std::vector<std::vector<image::IntegralLayout>> layouts;  ///< [volume][channel]
   Buffer<uint32_t> data;
 
-  /// A layout per channel whose strides hold for every volume.
+  /// Returns a layout per channel whose strides hold for every volume.
   std::span<const image::IntegralLayout> common_layouts() const { return layouts.at(0); }
 };
 TrainingImages load_training_images(const std::vector<TrainingVolume>& volumes,
@@ -101,7 +101,7 @@ struct SampleSet : tree::Samples {
   Buffer<int64_t> bases;  ///< [channel][sample]: element of TrainingImages::data
 
   uint32_t volume(size_t sample) const { return static_cast<uint32_t>(id[sample] >> 40); }
-  /// Linear index in its volume.
+  /// Returns the linear index in its volume.
   int64_t voxel(size_t sample) const {
     return static_cast<int64_t>(id[sample] & ((uint64_t{1} << 40) - 1));
   }

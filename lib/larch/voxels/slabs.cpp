@@ -12,7 +12,7 @@
 namespace larch::voxels {
 namespace {
 
-/// What does not depend on the image.
+/// Says what does not depend on the image.
 constexpr int64_t kFixedBytes = int64_t{32} << 20;
 int32_t coarsest_level(std::span<const image::ChannelSpec> channels) {
   int32_t level = 0;
@@ -30,7 +30,7 @@ std::string gibibytes(int64_t bytes) {
   return text;
 }
 
-/// What a slab of `core` slices takes on its device.
+/// Returns what a slab of `core` slices takes on its device.
 int64_t slab_bytes(const SlabNeeds& needs, const SlabProblem& problem, int64_t core, int64_t halo,
                    int64_t queue_items) {
   const int64_t plane = static_cast<int64_t>(problem.size.x) * problem.size.y;

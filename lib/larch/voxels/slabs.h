@@ -29,7 +29,7 @@ struct SlabPlan {
   int64_t queue_items = kMaximumQueueItems;  ///< for the queue walk, lowered before slabs are cut
 };
 
-/// What of a model the cutting of a volume depends on.
+/// Holds what of a model the cutting of a volume depends on.
 struct SlabNeeds {
   std::span<const image::ChannelSpec> channels;
   image::Padding padding = image::Padding::kClamp;
@@ -42,11 +42,12 @@ struct SlabNeeds {
   /// Bytes of the queues on a GPU for so many voxels and items that wait; empty: it has none.
   std::function<int64_t(int64_t voxels, int64_t queue_items)> queue_bytes{};
 };
-/// The halo of features on these channels, rounded up to whole voxels of the coarsest level.
+/// Returns the halo of features on these channels, rounded up to whole voxels of the coarsest
+/// level.
 int32_t halo_of(std::span<const features::BoxFeature> features,
                 std::span<const image::ChannelSpec> channels);
 
-/// What is known before a plan is made.
+/// Holds what is known before a plan is made.
 struct SlabProblem {
   Vec3i size{};
   int bytes_per_value = 4;   ///< of the result
@@ -55,8 +56,8 @@ struct SlabProblem {
   int64_t memory_bytes = 0;  ///< what a slab may take
 };
 
-/// The fewest slabs of about equal thickness that fit. Throws MemoryError, with the bytes that the
-/// thinnest slab takes, if memory_bytes is less.
+/// Returns the fewest slabs of about equal thickness that fit. Throws MemoryError, with the bytes
+/// that the thinnest slab takes, if memory_bytes is less.
 SlabPlan plan_slabs(const SlabNeeds& needs, const SlabProblem& problem);
 /// Calls work(channels, grid, first slice) for the slabs of an image in model space, one after the
 /// other. Throws Stopped between them.
@@ -73,8 +74,8 @@ void copy_slices(const Volume<T>& from, int64_t first, Volume<T>& to, int64_t to
   std::copy_n(from.data() + plane * first, plane * slices, to.data() + plane * to_first);
 }
 
-/// Bytes that an evaluation may take if nobody says how many: nine tenths of what is free on a GPU,
-/// eight tenths on the host.
+/// Returns bytes that an evaluation may take if nobody says how many: nine tenths of what is free
+/// on a GPU, eight tenths on the host.
 int64_t default_memory_bytes(const Device& device);
 
 }  // namespace larch::voxels

@@ -24,7 +24,7 @@ using tree::ValidationConfig;
 /// The largest label value of a class.
 constexpr int32_t kMaximumClassValue = 65535;
 
-/// What is trained.
+/// Says what is trained.
 enum class ClassifierKind : uint8_t {
   kTree = 0,      ///< one probabilistic boosting tree
   kEnsemble = 1,  ///< several, whose posteriors are averaged
@@ -105,7 +105,7 @@ struct SpaceConfig {
   }
 };
 
-/// What a filter is applied to.
+/// Says what a filter is applied to.
 enum class FilterInput : uint8_t { kEach = 0, kLuminance = 1 };
 constexpr auto enum_names(FilterInput*) {
   return std::to_array<EnumName<FilterInput>>(
@@ -194,7 +194,7 @@ struct EnsembleConfig {
   }
 };
 
-/// What the nodes of a decision forest choose from.
+/// Says what the nodes of a decision forest choose from.
 enum class ForestPool : uint8_t { kBoxes = 0, kHaar = 1 };
 constexpr auto enum_names(ForestPool*) {
   return std::to_array<EnumName<ForestPool>>(

@@ -167,7 +167,8 @@ TEST_CASE("slabs: the halo is enough, and a smaller one is not") {
       INFO("level " << level << ", reach " << reach << ", halo " << plan.halo);
       CHECK(same(evaluate_slabs<float>(model, std::span(&voxels, 1), {}, plan, context), whole));
       plan.halo -= 1 << level;
-      CHECK_FALSE(same(evaluate_slabs<float>(model, std::span(&voxels, 1), {}, plan, context), whole));
+      CHECK_FALSE(
+          same(evaluate_slabs<float>(model, std::span(&voxels, 1), {}, plan, context), whole));
     }
   }
 }

@@ -105,8 +105,8 @@ class Outputs {
     std::shared_ptr<const nlohmann::ordered_json> value;
   };
 
-  /// The figure for people: whole numbers as they are, others with six digits; empty if there is
-  /// none that is finite.
+  /// Returns the figure for people: whole numbers as they are, others with six digits; empty if
+  /// there is none that is finite.
   std::string figure(const std::string& name) const;
 
   std::vector<File> files;
@@ -178,7 +178,7 @@ class FileSet {
   std::chrono::steady_clock::time_point refreshed_ = std::chrono::steady_clock::now();
 };
 
-/// A writer of plain text.
+/// Returns a writer of plain text.
 Writer text_writer(const std::string& text);
 
 }  // namespace larch::detail

@@ -13,10 +13,10 @@ namespace larch::detail {
 std::string help_page(const Program& program, const CommandLine& line);
 /// Every configuration key with type, range, default and meaning.
 std::string config_help_page(const Program& program, const CommandLine& line);
-/// A script for bash that completes flags, words of a choice, and file names.
+/// Returns a script for bash that completes flags, words of a choice, and file names.
 std::string bash_completion(const Program& program, const CommandLine& line);
-/// The description that 3D Slicer reads from a command-line module. Of the configuration, only keys
-/// at the top level that are scalars are shown.
+/// Returns the description that 3D Slicer reads from a command-line module. Of the configuration,
+/// only keys at the top level that are scalars are shown.
 std::string slicer_xml(const Program& program, const CommandLine& line);
 
 }  // namespace larch::detail

@@ -43,7 +43,7 @@ std::string label(const config::Leaf& leaf) {
   return text;
 }
 
-/// The tag of a parameter with its attributes; empty if Slicer has no widget for it.
+/// Returns the tag of a parameter with its attributes; empty if Slicer has no widget for it.
 std::string element_of(const config::Node& node) {
   switch (node.kind) {
     case config::Kind::kBool:

@@ -21,7 +21,7 @@ std::string text_of(const Json& json) {
   return json_text(json, 2) + "\n";
 }
 
-/// The record at a path; none if it is a link to one.
+/// Returns the record at a path; none if it is a link to one.
 std::optional<Json> own_record(const std::string& path) {
   std::error_code error;
   if (fs::symlink_status(path, error).type() != fs::file_type::regular) return std::nullopt;

@@ -25,7 +25,7 @@ Json metrics_of(const Outputs& outputs) {
   return metrics;
 }
 
-/// The paths of all inputs, each once.
+/// Returns the paths of all inputs, each once.
 Json sources_of(const ResultsBasis& basis) {
   std::set<std::string> known;
   Json sources = Json::array();
@@ -55,8 +55,8 @@ double milliseconds_only(double seconds) {
   return std::round(seconds * 1000) / 1000;
 }
 
-/// The stamp of a file without the time of change, which renaming sets; null for what is no regular
-/// file.
+/// Returns the stamp of a file without the time of change, which renaming sets; null for what is no
+/// regular file.
 Json output_stamp(const std::string& path) {
   if (!is_file(path)) return nullptr;
   Json stamp = input_stamp(path);

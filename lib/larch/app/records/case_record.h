@@ -66,7 +66,7 @@ struct RunRecord {
   const CaseCells* cells = nullptr;  ///< of a case of a list
 };
 
-/// The object "Larch" of a record; none if the file is missing or is no record.
+/// Returns the object "Larch" of a record; none if the file is missing or is no record.
 std::optional<config::Json> read_record(const std::string& path);
 
 /// Decides what is to be done about a case, according to --skip-existing and --force, by its record
@@ -101,36 +101,37 @@ void write_failure(const std::string& path, const ResultsBasis& basis, const std
 /// Removes the record of a failure. What is no record, or a link, stays.
 void remove_failure(const std::string& path);
 
-/// The text of --report.
+/// Returns the text of --report.
 config::Json report(const RunRecord& record);
 /// The same for a run that failed.
 config::Json failure_report(const ResultsBasis& basis, const Failure& failure, double seconds);
 /// Adds to `json` what a report has of results: outputs but `report_name`, metrics, notes, and the
 /// entries of the program.
 void add_results(const Outputs& outputs, const std::string& report_name, config::Json& json);
-/// The status in a report of the program `app`; none if the file is no such report.
+/// Returns the status in a report of the program `app`; none if the file is no such report.
 std::optional<std::string> report_status(const std::string& path, const std::string& app);
 constexpr const char* kFailed =
     "failed";  ///< the status of a run, or a case of a list, that failed
 
 // The parts of a record that reading and writing share.
 
-/// The object "Larch" of the text of a record; none if it is no record.
+/// Returns the object "Larch" of the text of a record; none if it is no record.
 std::optional<config::Json> parse_record(const std::string& text, const std::string& path);
 
 /// The record as it is written: BIDS keys and the object "Larch", whose "Outputs" are `entries`.
 /// Reads the inputs to hash them.
 config::Json record_json(const RunRecord& record, const config::Json& entries);
-/// The row of a case for status.tsv, which ended at `ended`.
+/// Returns the row of a case for status.tsv, which ended at `ended`.
 config::Json row_json(const CaseCells& cells, const std::string& ended);
 
-/// An output in "Outputs": {"Name", "Role", "Bytes", "Modified", "Inode", "SHA256"}, the time in
-/// nanoseconds since 1970. Companions have the role of the output that they belong to. Reads the
-/// file. Throws OutputError.
+/// Returns an output in "Outputs": {"Name", "Role", "Bytes", "Modified", "Inode", "SHA256"}, the
+/// time in nanoseconds since 1970. Companions have the role of the output that they belong to.
+/// Reads the file. Throws OutputError.
 config::Json entry_of(const std::string& temporary, const std::string& name,
                       const std::string& role);
 
-/// The name of an output in a record: relative to its folder if it lies there or below, else whole.
+/// Returns the name of an output in a record: relative to its folder if it lies there or below,
+/// else whole.
 std::string name_in_record(const std::string& path, const std::string& record);
 
 /// A file that a record names, with what it says of it.
@@ -139,14 +140,14 @@ struct NamedFile {
   config::Json entry;
 };
 
-/// The files that "Outputs" of the object "Larch" of `record` names.
+/// Returns the files that "Outputs" of the object "Larch" of `record` names.
 std::vector<NamedFile> named_files(const config::Json& larch, const std::string& record);
 
 /// Says why a file that is there is not the one that was written, to follow "it "; empty if it is.
 /// It is read only if its size is that of then, and its time or inode is not.
 std::string why_not_as_written(const NamedFile& file);
 
-/// The stamp by which a file is known again, as a text; empty if there is none.
+/// Returns the stamp by which a file is known again, as a text; empty if there is none.
 std::string stamp_of(const std::string& path);
 
 constexpr const char* kWriting = "writing";  ///< the status while files get their names

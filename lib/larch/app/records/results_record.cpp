@@ -55,9 +55,9 @@ Json folder_stamp(const std::string& path) {
           {"Changed", digest_of(std::move(changes))}};
 }
 
-/// SHA-256 of a file; of a folder, that of the lines "<sha256>  <name>" of its files (and those of
-/// the folders below) in the order of their names. Empty for what is neither. `known`: digests of
-/// files of the folder, by path. Throws InputError.
+/// Returns the SHA-256 of a file; of a folder, that of the lines "<sha256>  <name>" of its files
+/// (and those of the folders below) in the order of their names. Empty for what is neither.
+/// `known`: digests of files of the folder, by path. Throws InputError.
 std::string input_digest(const std::string& path, const std::map<std::string, std::string>& known) {
   std::error_code error;
   if (fs::is_regular_file(path, error)) return sha256_of_file(path);

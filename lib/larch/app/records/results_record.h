@@ -14,11 +14,11 @@
 
 namespace larch::detail {
 
-/// The stamp by which an input is known again without reading it: {"Bytes", "Modified", "Changed",
-/// "Inode"}, times in nanoseconds since 1970; of a folder {"Files", "Bytes", "Listing", "Changed"},
-/// the SHA-256 of the names, sizes, times of modification and inodes of its files, and that of
-/// their names and times of change: a copy that keeps the time of modification has those of its
-/// own. null for what is neither.
+/// Returns the stamp by which an input is known again without reading it: {"Bytes", "Modified",
+/// "Changed", "Inode"}, times in nanoseconds since 1970; of a folder {"Files", "Bytes", "Listing",
+/// "Changed"}, the SHA-256 of the names, sizes, times of modification and inodes of its files, and
+/// that of their names and times of change: a copy that keeps the time of modification has those of
+/// its own. null for what is neither.
 config::Json input_stamp(const std::string& path);
 
 /// Stamps and digests of the inputs of a process; each content is read once. Several threads may
@@ -53,7 +53,7 @@ struct ResultsBasis {
   bool order_matters = true;     ///< of the cases of a list
 };
 
-/// The inputs that flags name, in their order, then the files of --config.
+/// Returns the inputs that flags name, in their order, then the files of --config.
 std::vector<RunInput> flag_inputs(const std::vector<GivenPath>& paths, const CommandLine& line);
 
 /// The basis as records tell it: {"App", "ResultsVersion", "Options" (flags that are
@@ -61,7 +61,7 @@ std::vector<RunInput> flag_inputs(const std::vector<GivenPath>& paths, const Com
 /// `digests` does not know. Throws InputError.
 config::Json results_record(const ResultsBasis& basis, InputDigests& digests);
 
-/// The text under a key of an object; empty if there is none.
+/// Returns the text under a key of an object; empty if there is none.
 std::string text_at(const config::Json& object, const char* key);
 
 /// Tells, for people, how the run of `there`, a record as results_record writes it but from a file

@@ -26,7 +26,7 @@ struct Begun {
   std::vector<features::SteerableFrame> frames;
 };
 
-/// The parts of a level's view that do not need a classifier.
+/// Returns the parts of a level's view that do not need a classifier.
 LevelView bare_view(const Model& model, int level, int halvings) {
   const auto& of = mesh::sphere_template().levels[static_cast<size_t>(level)];
   LevelView view;
@@ -100,7 +100,7 @@ struct ErrorSource {
       : errors(e), seed(s), factor(e.covariance.begin(), e.covariance.end()) {
     factorise(factor, 9, /*least=*/0);  // a deviation of 0 stays one
   }
-  /// A pose with an error of so many deviations.
+  /// Returns a pose with an error of so many deviations.
   Pose moved(const Pose& truth, size_t c, uint64_t stream, double times) const {
     pose::RelativePose error = errors.mean;
     for (size_t i = 0; i < 9; ++i)

@@ -39,10 +39,10 @@ Meshes draw_wrong_starts(const std::vector<TrainingCase>& cases, const Model& mo
                          const pose::RelativeGaussian& errors,
                          std::vector<std::vector<Pose>>& poses, const Context& context);
 
-/// An image whose voxels are drawn from those of another one, fewer than 2^32.
+/// Returns an image whose voxels are drawn from those of another one, fewer than 2^32.
 Volume<int16_t> noise_of(const Volume<int16_t>& image, uint64_t seed);
 
-/// The signed distance of a place (mm along the axes of the grid) from the true surface.
+/// Returns the signed distance of a place (mm along the axes of the grid) from the true surface.
 double distance_at(const TrainingCase& c, const Vec3d& at_mm);
 
 }  // namespace larch::boundary

@@ -55,7 +55,7 @@ struct Training {
   void run_level(int level);
 };
 
-/// The classifier of all cases, then those that leave out a fold.
+/// Returns the classifier of all cases, then those that leave out a fold.
 std::vector<Stage> Training::learn(const Places& places, int halvings, LevelReport& report) const {
   const auto start = std::chrono::steady_clock::now();
   const std::vector<features::SteerableFeature> pool =

@@ -29,7 +29,7 @@ struct LevelReport {
   double seconds_features = 0, seconds_trees = 0, seconds_refinement = 0;
 };
 
-/// What a training tells beside the model.
+/// Holds what a training tells beside the model.
 struct TrainReport {
   std::vector<LevelReport> levels;
   size_t accepted = 0, accepted_strictly = 0, retried = 0;      ///< cases in the shape
@@ -60,10 +60,11 @@ Model train_boundary(const std::vector<TrainingCase>& cases, const Model& start,
                      const pose::RelativeGaussian& errors, const TrainHooks& hooks,
                      std::vector<LevelReport>& report, const Context& context);
 
-/// The errors of the configuration.
+/// Returns the errors of the configuration.
 pose::RelativeGaussian errors_of(const BoundaryConfig& config);
 
-/// Mean distance (mm) of vertices (mm along the axes of the grid) from the true surface.
+/// Returns the mean distance (mm) of vertices (mm along the axes of the grid) from the true
+/// surface.
 double mean_distance_mm(const TrainingCase& c, const std::vector<Vec3d>& vertices_mm);
 
 }  // namespace larch::boundary

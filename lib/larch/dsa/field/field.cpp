@@ -84,7 +84,7 @@ class SurroundedGrid {
     const Vec3i& v = vectors_[static_cast<size_t>(row * grid_.count.x + at.x)];
     return v.cast<double>() / static_cast<double>(1 << kVectorBits);
   }
-  /// Linear along each axis, and so multilinear beyond corners.
+  /// Returns the linear along each axis, and so multilinear beyond corners.
   Vec3d extrapolated(const Vec3i& place, const Vec3i& nearest, const Vec3i& inner) const {
     Vec3d sum{};
     for (int corner = 0; corner < 8; ++corner) {
@@ -110,7 +110,7 @@ double determinant(const std::array<Vec3d, 3>& columns) {
   return dot(columns[0], cross(columns[1], columns[2]));
 }
 
-/// The least Jacobian at the corners of the cell that begins at `first`.
+/// Returns the least Jacobian at the corners of the cell that begins at `first`.
 double least_of_cell(const SurroundedGrid& grid, const Vec3i& first) {
   double least = 1e300;
   for (int corner = 0; corner < 8; ++corner) {

@@ -64,7 +64,7 @@ struct BlockGrid {
   int32_t blocks() const { return count.x * count.y * count.z; }
   /// Block i, counted along x first, along each axis.
   Vec3i at(int32_t i) const { return {i % count.x, i / count.x % count.y, i / count.x / count.y}; }
-  /// Its first pixel.
+  /// Returns its first pixel.
   Vec3i start(int32_t i) const {
     const Vec3i a = at(i);
     return {starts[0][static_cast<size_t>(a.x)], starts[1][static_cast<size_t>(a.y)],
@@ -87,7 +87,7 @@ struct FieldGrid {
   Buffer<int32_t> starts{};  ///< along x, then y, then z
   FieldAxis axes[3]{};       ///< into `starts`
 
-  /// The field between vectors by block, on the same device. One frame.
+  /// Returns the field between vectors by block, on the same device. One frame.
   FieldView view(const Vec3i* vectors, BorderField border) const;
 };
 FieldGrid make_field_grid(const BlockGrid& grid, const Device& device);

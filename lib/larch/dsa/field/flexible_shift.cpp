@@ -31,7 +31,7 @@ struct Followers {
   int32_t first = 0, last = 0;
   int32_t count() const { return last - first + 1; }
 };
-/// Those that follow node i: up to the nodes before and after it.
+/// Returns those that follow node i: up to the nodes before and after it.
 Followers followers_of(const FieldAxis& axis, int32_t i) {
   return {i == 0 ? axis.starts[0] : axis.starts[i - 1] + 1,
           i + 1 == axis.count ? axis.starts[i] : axis.starts[i + 1] - 1};
@@ -103,7 +103,7 @@ FollowingPixel following_pixel(const NodeRow& row, const NodeColumn& column) {
   return pixel;
 }
 
-/// The mask below pixel (x, y) where the node's vector is `vector`, Q16.
+/// Returns the mask below pixel (x, y) where the node's vector is `vector`, Q16.
 uint16_t mask_below(const MaskView& mask, const FollowingPixel& pixel, int32_t x, int32_t y,
                     const Vec3i& vector) {
   const int64_t dx = pixel.rest_x + static_cast<int64_t>(pixel.weight) * vector.x;

@@ -16,7 +16,7 @@ namespace larch::dsa {
 /// pixels apart: the dense field between them has no border.
 BlockGrid make_node_grid(const Vec3i& size, int32_t pitch);
 
-/// What moving nodes takes, all of it on the host.
+/// Holds what moving nodes takes, all of it on the host.
 struct FlexibleJob {
   Metric metric = Metric::kEhd;
   const BlockGrid* nodes = nullptr;    ///< by make_node_grid

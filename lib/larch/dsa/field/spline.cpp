@@ -35,8 +35,8 @@ NodeWeights node_weights(int32_t first, int64_t fraction) {
            static_cast<int32_t>(last)}};
 }
 
-/// The inverse of the filter 1/6, 4/6, 1/6 that a cubic B-spline is at its nodes: sqrt(3) z^|k|
-/// with z = sqrt(3) - 2. By distance; the sum of all is 2^kFilterBits.
+/// Returns the inverse of the filter 1/6, 4/6, 1/6 that a cubic B-spline is at its nodes: sqrt(3)
+/// z^|k| with z = sqrt(3) - 2. By distance; the sum of all is 2^kFilterBits.
 std::array<int64_t, kFilterReach + 1> through_nodes() {
   std::array<int64_t, kFilterReach + 1> filter{};
   double weight = std::sqrt(3.0);
@@ -101,7 +101,7 @@ class SplineAxis {
   std::vector<NodeWeights> pixels_{};
 };
 
-/// The spline through the vectors of one frame: coefficients by node, x fastest, Q24.
+/// Returns the spline through the vectors of one frame: coefficients by node, x fastest, Q24.
 std::vector<Vec3l> coefficients_of(const std::array<SplineAxis, 2>& axes,
                                    std::span<const Vec3i> vectors) {
   const auto filter = through_nodes();

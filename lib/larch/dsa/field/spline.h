@@ -16,7 +16,8 @@
 // perfect fit for signal and image processing, IEEE Signal Processing Magazine 16(6), 1999.
 namespace larch::dsa {
 
-/// A block per pixel: the dense field between vectors of this grid is the vectors themselves.
+/// Returns a block per pixel: the dense field between vectors of this grid is the vectors
+/// themselves.
 BlockGrid pixel_grid(const Vec3i& size);
 
 /// Vectors (Q16) at all pixels, frame after frame, of the spline through those of blocks, on the
@@ -27,8 +28,8 @@ BlockGrid pixel_grid(const Vec3i& size);
 Buffer<Vec3i> spline_field(const BlockGrid& grid, std::span<const Vec3i> vectors,
                            const Context& context);
 
-/// The least Jacobian of x + d(x) of each frame, by differences of neighbouring pixels. `vectors`:
-/// at all pixels, frame after frame, on the context's device.
+/// Returns the least Jacobian of x + d(x) of each frame, by differences of neighbouring pixels.
+/// `vectors`: at all pixels, frame after frame, on the context's device.
 std::vector<double> least_jacobians(const Vec3i& size, const Buffer<Vec3i>& vectors,
                                     const Context& context);
 

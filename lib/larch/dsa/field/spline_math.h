@@ -18,7 +18,7 @@ LARCH_HD int64_t rounded_shift(int64_t value, int bits) {
   return (value + (int64_t{1} << (bits - 1))) >> bits;
 }
 
-/// The sum of four nodes, `stride` apart.
+/// Returns the sum of four nodes, `stride` apart.
 LARCH_HD Vec3l weighted_nodes(const NodeWeights& weights, const Vec3l* first, int64_t stride) {
   Vec3l sum{};
   for (int k = 0; k < 4; ++k) sum += first[k * stride] * static_cast<int64_t>(weights.w[k]);
@@ -26,7 +26,7 @@ LARCH_HD Vec3l weighted_nodes(const NodeWeights& weights, const Vec3l* first, in
   return sum;
 }
 
-/// The spline of a row of pixels at node i along x; `of_frame`: coefficients.
+/// Returns the spline of a row of pixels at node i along x; `of_frame`: coefficients.
 LARCH_HD Vec3l spline_node(const SplineJob& job, const Vec3l* of_frame, int32_t i, int32_t y) {
   const NodeWeights& wy = job.weights[1][y];
   return weighted_nodes(wy, of_frame + static_cast<int64_t>(wy.first) * job.nodes[0] + i,
@@ -42,7 +42,7 @@ LARCH_HD Vec3i spline_vector(const Vec3l& sum) {
   return vector;
 }
 
-/// The Jacobian of x + d(x) by differences to the next pixels; `vectors`: of one frame.
+/// Returns the Jacobian of x + d(x) by differences to the next pixels; `vectors`: of one frame.
 LARCH_HD double jacobian_at(const Vec3i& size, const Vec3i* vectors, int32_t x, int32_t y) {
   const int64_t strides[2] = {1, size.x};
   const int64_t here = y * strides[1] + x;
@@ -55,7 +55,7 @@ LARCH_HD double jacobian_at(const Vec3i& size, const Vec3i* vectors, int32_t x, 
   return dot(columns[0], cross(columns[1], columns[2]));
 }
 
-/// The least Jacobian of the pixels of a column, whose next pixels exist.
+/// Returns the least Jacobian of the pixels of a column, whose next pixels exist.
 LARCH_HD double least_jacobian_of_column(const Vec3i& size, const Vec3i* vectors, int32_t x) {
   double least = 1e300;
   for (int32_t y = 0; y < (size.y > 1 ? size.y - 1 : 1); ++y) {

@@ -33,7 +33,7 @@ void subtract_row(const SubtractJob& job, int64_t row, const std::vector<AxisWei
   }
 }
 
-/// What is taken from the differences of a frame.
+/// Returns what is taken from the differences of a frame.
 int32_t mode_of_frame(const int32_t* differences, const uint8_t* validity, int64_t pixels,
                       std::vector<uint32_t>& counts) {
   counts.assign(kModeBins, 0);

@@ -11,7 +11,7 @@
 
 namespace larch::dsa {
 
-/// What a subtracted pixel is made of. Of those that hold, the highest number.
+/// Says what a subtracted pixel is made of. Of those that hold, the highest number.
 enum class Validity : uint8_t {
   kValid = 0,
   kBeyondMask = 1,  ///< the mask was read beyond its edge: the pixel of the edge was taken
@@ -20,7 +20,7 @@ enum class Validity : uint8_t {
 };
 constexpr int kValidities = 4;
 
-/// What was counted while a frame was subtracted.
+/// Holds what was counted while a frame was subtracted.
 struct SubtractFigures {
   int32_t mode = 0;      ///< what was taken from the differences, in 1/16 of a sample's step
   uint32_t clipped = 0;  ///< pixels whose difference does not fit into 16 bits

@@ -53,7 +53,7 @@ LARCH_HD int32_t difference_of(uint16_t contrast, int64_t mask_sum, int of_axes)
   return static_cast<int32_t>((difference + (int64_t{1} << (drop - 1))) >> drop);
 }
 
-/// A row of taps: at most 65535 * 2^14 * 1.25, which fits into 31 bits.
+/// Returns a row of taps: at most 65535 * 2^14 * 1.25, which fits into 31 bits.
 LARCH_HD int32_t row_sum(const uint16_t* row, const AxisTaps& x) {
   return x.w[0] * row[x.at[0]] + x.w[1] * row[x.at[1]] + x.w[2] * row[x.at[2]] +
          x.w[3] * row[x.at[3]];
@@ -155,8 +155,8 @@ LARCH_HD int64_t window_count(const uint32_t* counts, int32_t bins, int32_t midd
   return sum;
 }
 
-/// The mode from the fullest window and those on both sides: its middle and what a parabola through
-/// their counts adds, in 1/16 of a step.
+/// Returns the mode from the fullest window and those on both sides: its middle and what a parabola
+/// through their counts adds, in 1/16 of a step.
 LARCH_HD int32_t refined_mode(int64_t before, int64_t here, int64_t after, int32_t middle,
                               int32_t half) {
   const int32_t width = 2 * half + 1;
@@ -165,7 +165,7 @@ LARCH_HD int32_t refined_mode(int64_t before, int64_t here, int64_t after, int32
   return (middle - kModeReach) * (1 << kDifferenceBits) + static_cast<int32_t>(fraction);
 }
 
-/// The mode of a histogram by mode_bin; 0 of an empty one.
+/// Returns the mode of a histogram by mode_bin; 0 of an empty one.
 LARCH_HD int32_t mode_of(const uint32_t* counts) {
   const Spread spread = spread_of(counts, kModeBins);
   if (spread.total == 0) return 0;
@@ -200,14 +200,14 @@ LARCH_HD GreyValue grey_value(int32_t difference, int32_t mode, int32_t sign, in
   return {static_cast<int16_t>(rounded), false};
 }
 
-/// The field of a frame.
+/// Returns the field of a frame.
 LARCH_HD FieldView view_of(const SubtractJob& job, int64_t frame) {
   FieldView view{{job.axes[0], job.axes[1], job.axes[2]}, nullptr, job.border};
   const int64_t blocks = static_cast<int64_t>(job.axes[0].count) * job.axes[1].count;
   if (job.vectors != nullptr) view.vectors = job.vectors + frame * blocks * job.axes[2].count;
   return view;
 }
-/// The field at a pixel, in units; 0 without vectors.
+/// Returns the field at a pixel, in units; 0 without vectors.
 LARCH_HD Vec3i units_at(const FieldView& field, const AxisWeights& x, const AxisWeights& y,
                         const AxisWeights& z) {
   return field.vectors == nullptr ? Vec3i{} : field_units(field_sum(field, x, y, z));

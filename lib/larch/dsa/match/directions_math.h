@@ -24,7 +24,7 @@ struct Candidate {
   Score score{};
 };
 
-/// A step along an axis.
+/// Returns a step along an axis.
 LARCH_HD Vec3i along(int axis, int32_t step) {
   return {axis == 0 ? step : 0, axis == 1 ? step : 0, axis == 2 ? step : 0};
 }
@@ -70,7 +70,7 @@ LARCH_HD uint32_t conjugate_directions(Candidate& current, int axes, int range, 
   return evaluations;
 }
 
-/// What was found for a block.
+/// Holds what was found for a block.
 struct Found {
   Vec3i vector{};  ///< Q16 pixels
   Vec3i units{};   ///< the same in units of 1/kUnit pixel: where its score is taken

@@ -190,8 +190,8 @@ class BlockSearch {
     }
   }
 
-  /// The lower median of the differences; 0 where no pixel counts. In two steps, by bins of 128
-  /// and then by single ones within the median's bin.
+  /// Returns the lower median of the differences; 0 where no pixel counts. In two steps, by bins of
+  /// 128 and then by single ones within the median's bin.
   int32_t median_difference(const MaskRows& mask) {
     constexpr int32_t kShift = 7, kWide = 1 << kShift;
     count(mask, {kWide / 2, kShift});  // bins begin at multiples of 128, and none wraps

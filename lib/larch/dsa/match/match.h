@@ -36,7 +36,7 @@ struct Bend {
 };
 constexpr int kBendBits = 20, kBendReach = 2;
 
-/// What was found for a block. Lies on devices as it is: no byte of it is padding.
+/// Holds what was found for a block. Lies on devices as it is: no byte of it is padding.
 struct BlockMatch {
   Vec3i vector{};                ///< Q16 pixels
   Vec3i found{};                 ///< the same before inconsistent vectors are replaced
@@ -57,7 +57,8 @@ struct BaseField {
   const Vec3i* vectors = nullptr;  ///< by frame and block of that grid, Q16, on the device
 };
 
-/// What matching of a batch of frames takes. Pointers to samples and vectors are of one device.
+/// Holds what matching of a batch of frames takes. Pointers to samples and vectors are of one
+/// device.
 ///
 /// Without a base field, a displacement of whole pixels reads `mask_at_zero`, any other the taps of
 /// gain_taps() over `mask`, first along x, then along y (then z), each rounded to a sample. With a
@@ -83,8 +84,9 @@ struct MatchJob {
 /// directions, and on the CPU alone.
 void match_blocks(const MatchJob& job, const Context& context);
 
-/// The bin width of each frame as a shift: the largest power of two that is at most one grey value
-/// (one step of a sample for linear values of up to 8 bits) or a quarter of 1.4826 MAD of (contrast
+/// Returns the bin width of each frame as a shift: the largest power of two that is at most one
+/// grey value (one step of a sample for linear values of up to 8 bits) or a quarter of 1.4826 MAD
+/// of (contrast
 /// - mask) over the frame at `centre`, whichever is larger; in the literal method one grey value.
 /// `centre` as in MatchJob. On the device of the frames.
 Buffer<int32_t> bin_shifts(const SampleFrames& contrast, const uint16_t* mask_at_zero,

@@ -35,7 +35,7 @@ struct LaneTaps {
   int16_t w[4];
 };
 
-/// Those of gain_taps().
+/// Returns those of gain_taps().
 std::vector<LaneTaps> lane_taps();
 
 /// A part of the mask that is sampled pixel by pixel.
@@ -63,8 +63,8 @@ struct MatchLanes {
   void (*warp_row)(const WarpPart& part, const Vec3i& by, const int32_t* x_units,
                    const int32_t* y_units, int64_t count, uint16_t* out);
 
-  /// The sum of squares of the sums of kHistograms times kCounters counters, bins only. Sums are at
-  /// most 65535 and so are all together. Sets the counters to 0.
+  /// Returns the sum of squares of the sums of kHistograms times kCounters counters, bins only.
+  /// Sums are at most 65535 and so are all together. Sets the counters to 0.
   uint32_t (*sum_of_squares)(uint16_t* counters);
 };
 

@@ -127,7 +127,7 @@ __m256i sum_taps(const EightTaps& taps, __m256i pair, __m256i after) {
       _mm256_add_epi32(_mm256_madd_epi16(low, taps.pair), _mm256_madd_epi16(high, taps.last));
   return _mm256_srli_epi32(_mm256_add_epi32(sum, _mm256_set1_epi32(1 << 27)), 12);
 }
-/// All ones in each lane of 32 bits where a half is not 0.
+/// Returns all ones in each lane of 32 bits where a half is not 0.
 __m256i any_half(__m256i v) {
   return _mm256_xor_si256(_mm256_cmpeq_epi32(v, _mm256_setzero_si256()), _mm256_set1_epi32(-1));
 }

@@ -53,7 +53,7 @@ Ranking ranking_of(std::span<const Score> scores) {
   return ranking;
 }
 
-/// The best candidate of each frame, from the origin in steps.
+/// Returns the best candidate of each frame, from the origin in steps.
 std::vector<Candidate> best_of(const std::vector<Score>& scores, const Round& round) {
   std::vector<Candidate> best;
   const auto n = static_cast<size_t>(round.candidates());
@@ -70,7 +70,7 @@ std::vector<Candidate> best_of(const std::vector<Score>& scores, const Round& ro
   return best;
 }
 
-/// The top of the quadratic through a frame's scores in Q16 steps from the origin.
+/// Returns the top of the quadratic through a frame's scores in Q16 steps from the origin.
 Optimum top_of(std::span<const Score> scores, const Round& round) {
   const Ranking ranking = ranking_of(scores);
   QuadraticSums sums;

@@ -43,14 +43,14 @@ LARCH_HD bool is_nearer(const Vec3i& a, const Vec3i& b) {
   if (a.y != b.y) return a.y < b.y;
   return a.x < b.x;
 }
-/// Whether candidate a wins over b: a strict total order of different displacements, so that any
-/// order of comparisons finds the same winner.
+/// Tells whether candidate a wins over b: a strict total order of different displacements, so that
+/// any order of comparisons finds the same winner.
 LARCH_HD bool wins(const Candidate& a, const Candidate& b, const Ranking& ranking) {
   if (ranking.is_better(a.score, b.score)) return true;
   return !ranking.is_better(b.score, a.score) && is_nearer(a.at, b.at);
 }
 
-/// What is searched, the same for all blocks of a frame.
+/// Holds what is searched, the same for all blocks of a frame.
 struct SearchPlan {
   Vec3i centre{};  ///< middle of the window, pixels
   int range = 10;  ///< the window reaches so far along each axis
@@ -89,10 +89,10 @@ LARCH_HD int64_t signed_quotient(SignedWide numerator, SignedWide denominator, i
   return is_negative ? -size : size;
 }
 
-/// The top of the least-squares quadratic through similarities at (2 r + 1)^2 points, r = 2 (or 5)
-/// so that r (r + 1) / 3 is whole; not found where the quadratic has no top. In whole numbers: with
-/// the sums' norms a = sum of x^2, c = sum of (x^2 - m)^2, e = sum of x^2 y^2, the top is at
-/// x = (c e / a) (c Sxy Sy - 2 e Syy Sx) / (4 e^2 Sxx Syy - c^2 Sxy^2), and y alike.
+/// Returns the top of the least-squares quadratic through similarities at (2 r + 1)^2 points, r = 2
+/// (or 5) so that r (r + 1) / 3 is whole; not found where the quadratic has no top. In whole
+/// numbers: with the sums' norms a = sum of x^2, c = sum of (x^2 - m)^2, e = sum of x^2 y^2, the
+/// top is at x = (c e / a) (c Sxy Sy - 2 e Syy Sx) / (4 e^2 Sxx Syy - c^2 Sxy^2), and y alike.
 LARCH_HD Optimum quadratic_top(QuadraticSums sums, int32_t radius) {
   // Of more than 38 bits the lowest are left out, so that products fit into 127.
   int64_t most = 0;
@@ -125,9 +125,9 @@ LARCH_HD Optimum quadratic_top(QuadraticSums sums, int32_t radius) {
   return top;
 }
 
-/// The bend at the best displacement of a window; see Bend. Workers share its points: each takes
-/// every `step`-th from `first` on, and sum_of(value) adds the values of all. score_at(at): the
-/// score at a step from the middle of the window.
+/// Returns the bend at the best displacement of a window; see Bend. Workers share its points: each
+/// takes every `step`-th from `first` on, and sum_of(value) adds the values of all. score_at(at):
+/// the score at a step from the middle of the window.
 template <class ScoreAt, class SumOf>
 LARCH_HD Bend bend_of_window(const SearchPlan& plan, const Ranking& ranking, const Candidate& best,
                              int first, int step, const ScoreAt& score_at, const SumOf& sum_of) {
@@ -165,8 +165,8 @@ LARCH_HD Bend bend_of_window(const SearchPlan& plan, const Ranking& ranking, con
   return {second[0], second[1], second[2], second[3], second[4], second[5]};
 }
 
-/// The top of a parabola through values at -1, 0 and 1, in Q16 steps and at most half a step away;
-/// 0 where it has none.
+/// Returns the top of a parabola through values at -1, 0 and 1, in Q16 steps and at most half a
+/// step away; 0 where it has none.
 LARCH_HD int32_t parabola_top(SignedWide before, SignedWide here, SignedWide after) {
   const SignedWide bend = 2 * (before - 2 * here + after);
   if (bend >= 0) return 0;
@@ -203,7 +203,7 @@ LARCH_HD int32_t tenths_to_pixels(int64_t q16) {
   return static_cast<int32_t>(signed_quotient(q16, 10, int64_t{1} << 40));
 }
 
-/// The best lattice point within half a pixel.
+/// Returns the best lattice point within half a pixel.
 template <class Block>
 LARCH_HD Candidate best_of_lattice(Block& block, const Vec3i& origin, const Ranking& ranking) {
   block.fill(origin, -kLatticeHalf, -kLatticeHalf, kLatticeHalf, kLatticeHalf);
@@ -231,8 +231,8 @@ LARCH_HD void move_to_top(Found& found, const Vec3i& origin, const Optimum& top)
   found.units = units_of(found.vector);
 }
 
-/// The whole search of a block of a picture: all whole pixels of the window, all tenths around the
-/// best, and the top of the quadratic around the best of these, moved there once.
+/// Returns the whole search of a block of a picture: all whole pixels of the window, all tenths
+/// around the best, and the top of the quadratic around the best of these, moved there once.
 template <class Block>
 LARCH_HD Found search_block(Block& block, const SearchPlan& plan, const Ranking& ranking) {
   Found found = block.window(plan, ranking);

@@ -75,16 +75,16 @@ class BlockSamples {
 
   const Vec3i& block() const { return block_; }
   int64_t rows() const { return block_.y; }
-  /// The width of a block, rounded up to whole lanes; pixels beyond the block do not count.
+  /// Returns the width of a block, rounded up to whole lanes; pixels beyond the block do not count.
   int64_t padded_width() const { return padded_; }
   const uint16_t* contrast_row(int64_t y) const { return contrast_.data() + y * padded_; }
   /// Contrast pixels that count.
   uint32_t counted() const { return counted_; }
-  /// The base field at the block's centre, Q16; 0 without one.
+  /// Returns the base field at the block's centre, Q16; 0 without one.
   Vec3i base_at_centre() const { return base_ ? base_->at_centre() : Vec3i{}; }
 
-  /// The mask at a displacement in units of 1/kUnit pixel, which adds to the base field; valid
-  /// until the next call.
+  /// Returns the mask at a displacement in units of 1/kUnit pixel, which adds to the base field;
+  /// valid until the next call.
   MaskRows mask_at(const Vec3i& units);
 
  private:

@@ -31,7 +31,7 @@ LARCH_HD Step split_step(int32_t units) {
   return {pixel, units - pixel * kUnit};
 }
 
-/// A vector component (Q16) in units of 1/kUnit pixel, rounded, halves up.
+/// Returns a vector component (Q16) in units of 1/kUnit pixel, rounded, halves up.
 LARCH_HD int32_t units_of(int32_t q16) {
   return static_cast<int32_t>((static_cast<int64_t>(q16) * kUnit + (1 << (kVectorBits - 1))) >>
                               kVectorBits);
@@ -49,7 +49,7 @@ LARCH_HD Vec3i q16_of(const Vec3i& units) {
   return {q16_of(units.x), q16_of(units.y), q16_of(units.z)};
 }
 
-/// One filter pass: three samples by three weights, rounded to a sample.
+/// Returns one filter pass: three samples by three weights, rounded to a sample.
 LARCH_HD uint16_t tap_sum(const Taps& taps, uint32_t before, uint32_t here, uint32_t after) {
   const uint32_t sum = static_cast<uint32_t>(taps.w[0]) * before +
                        static_cast<uint32_t>(taps.w[1]) * here +
@@ -66,7 +66,7 @@ struct ExactTaps {
 /// s = (2 - sqrt(1 - 3 f^2)) / 3, weights (s - f) / 2, 1 - s, (s + f) / 2; the mean of the taps'
 /// places is f.
 ExactTaps gain_weights(double f);
-/// The same as a table.
+/// Returns the same as a table.
 TapTable gain_taps();
 
 }  // namespace larch::dsa

@@ -19,9 +19,9 @@ struct MaskView {
   const TapTable* taps = nullptr;
 };
 
-/// The sample at (x, y) in units of 1/kUnit pixel, filtered along x and then along y; kNoSample if
-/// one of the nine samples around the nearest pixel is, or lies beyond the image. They are read
-/// before any of them is looked at, so that a device waits for them once.
+/// Returns the sample at (x, y) in units of 1/kUnit pixel, filtered along x and then along y;
+/// kNoSample if one of the nine samples around the nearest pixel is, or lies beyond the image. They
+/// are read before any of them is looked at, so that a device waits for them once.
 LARCH_HD uint16_t mask_sample(const MaskView& mask, int32_t x_units, int32_t y_units) {
   const Step sx = split_step(x_units), sy = split_step(y_units);
   const bool is_inner =

@@ -28,26 +28,28 @@ LARCH_HD int32_t bin_number(int32_t difference, int32_t mu, int32_t shift) {
 LARCH_HD bool is_overflow(int32_t number) {
   return number < -kBins / 2 || number >= kBins / 2;
 }
-/// Index of the bin: differences beyond the bins wrap around, and are spread as thinly as they are.
+/// Returns the index of the bin: differences beyond the bins wrap around, and are spread as thinly
+/// as they are.
 LARCH_HD int32_t bin_index(int32_t number) {
   return (number + kBins / 2) & (kBins - 1);
 }
-/// The same where they count in the outermost bins, which then attract: the literal method's.
+/// Returns the same where they count in the outermost bins, which then attract: the literal
+/// method's.
 LARCH_HD int32_t clamped_bin(int32_t number) {
   const int32_t index = number + kBins / 2;
   return index < 0 ? 0 : index >= kBins ? kBins - 1 : index;
 }
 
-/// The constant of a block's differences, rounded to a multiple of the bin width.
+/// Returns the constant of a block's differences, rounded to a multiple of the bin width.
 LARCH_HD int32_t rounded_to_bins(int32_t median, int32_t shift) {
   return ((median + ((1 << shift) >> 1)) >> shift) << shift;
 }
 
 /// Bins are at most 2^kMaximumShift steps of a sample wide.
 constexpr int32_t kMaximumShift = 12;
-/// The bin width as a shift, from the median absolute deviation of a frame's differences: the
-/// largest power of two of at most a quarter of their standard deviation, 1.4826 MAD, and 2^least
-/// at least.
+/// Returns the bin width as a shift, from the median absolute deviation of a frame's differences:
+/// the largest power of two of at most a quarter of their standard deviation, 1.4826 MAD, and
+/// 2^least at least.
 LARCH_HD int32_t bin_shift_of(int64_t mad, int32_t least) {
   int32_t shift = least;
   while (shift < kMaximumShift && (int64_t{40000} << (shift + 1)) <= 14826 * mad) ++shift;
@@ -57,9 +59,9 @@ LARCH_HD int32_t bin_shift_of(int64_t mad, int32_t least) {
 __extension__ typedef unsigned __int128 Wide;
 __extension__ typedef __int128 SignedWide;
 
-/// Whether candidate a is more similar than b by EHD. Where other pixels were counted, the unbiased
-/// form U = (A - n) / (n (n - 1)) is compared, exactly. Nothing is less similar than a candidate of
-/// fewer than two pixels.
+/// Tells whether candidate a is more similar than b by EHD. Where other pixels were counted, the
+/// unbiased form U = (A - n) / (n (n - 1)) is compared, exactly. Nothing is less similar than a
+/// candidate of fewer than two pixels.
 LARCH_HD bool is_better_ehd(const Score& a, const Score& b) {
   if (a.count < 2) return false;
   if (b.count < 2) return true;

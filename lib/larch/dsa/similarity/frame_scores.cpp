@@ -95,7 +95,7 @@ class DisplacedRows {
   Row copy_, filtered_[3], out_;
 };
 
-/// The score of one candidate.
+/// Returns the score of one candidate.
 Score score_of(const FrameScoresJob& job, int64_t frame, const Vec3i& units, DisplacedRows& rows) {
   std::vector<uint32_t> counts(kHistograms * kCounters, 0);
   std::vector<uint16_t> bins(static_cast<size_t>(rows.padded()));

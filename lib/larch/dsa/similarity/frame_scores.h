@@ -18,7 +18,7 @@ namespace larch::dsa {
 /// devices need agree about logarithms. T[0] is 0.
 std::vector<uint64_t> entropy_terms(uint32_t most);
 
-/// The lower median of differences, in whose order nothing is left; 0 of none.
+/// Returns the lower median of differences, in whose order nothing is left; 0 of none.
 int32_t lower_median(std::vector<int32_t>& differences);
 
 /// Frames made smaller by the mean of cells of kShrink x kShrink pixels; what is left at the right

@@ -40,12 +40,12 @@ LinearColumns make_linear_columns(std::vector<LinearFeature> features, std::vect
                                   std::span<const image::IntegralLayout> layouts,
                                   const Device& device);
 
-/// The columns of features of boxes, in their order.
+/// Returns the columns of features of boxes, in their order.
 LinearColumns make_box_columns(std::span<const BoxFeature> features,
                                std::span<const image::IntegralLayout> layouts,
                                const Context& context);
 
-/// The columns of a pool of Haar features: column i is pool[i]. `layouts`: one per channel;
+/// Returns the columns of a pool of Haar features: column i is pool[i]. `layouts`: one per channel;
 /// `tap_cost`: the price of 32 taps in units of the error. Throws MemoryError if an offset leaves
 /// 32 bits.
 LinearColumns make_haar_columns(const std::vector<HaarFeature>& pool,

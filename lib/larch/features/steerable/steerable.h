@@ -26,7 +26,7 @@ std::vector<SteerableFeature> steerable_pool(SteerableSet set, int points = kPat
 /// see them; `unit`: the largest integer of the intensity rule.
 SteerableImages steerable_images(const std::vector<image::LevelImage>& levels, int level, int unit);
 
-/// The feature source of a functor's columns at samples; where `response` points to lies on
+/// Returns the feature source of a functor's columns at samples; where `response` points to lies on
 /// `device`. The CPU's is learning::ResponseSource.
 std::unique_ptr<learning::FeatureSource> make_steerable_source(const SteerableResponse& response,
                                                                size_t columns,
@@ -50,7 +50,8 @@ struct FramesOfImages {
   std::function<ResidentImages(size_t image)> load;
 };
 
-/// The code maps of the features of a pool, from frames of a few images that are drawn by hash.
+/// Returns the code maps of the features of a pool, from frames of a few images that are drawn by
+/// hash.
 std::vector<learning::CodeMap> range_frames(const FramesOfImages& all,
                                             const std::vector<SteerableFeature>& pool,
                                             const Context& context);

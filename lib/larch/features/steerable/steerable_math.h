@@ -79,10 +79,11 @@ LARCH_HD SteerableFrame frame_of(const Pose& pose, const image::LevelScale& scal
   return frame;
 }
 
-/// The pattern at a vertex of a mesh: z is the normal, which points outwards, x is `along`, an axis
-/// of the object, projected onto the tangent plane, or `across` where that is nearly the normal.
-/// Points are two voxels apart in the plane and one along the normal, on which 3 of the 7 lie on
-/// either side of the vertex: the pattern begins one point farther inside than that of a box.
+/// Returns the pattern at a vertex of a mesh: z is the normal, which points outwards, x is `along`,
+/// an axis of the object, projected onto the tangent plane, or `across` where that is nearly the
+/// normal. Points are two voxels apart in the plane and one along the normal, on which 3 of the 7
+/// lie on either side of the vertex: the pattern begins one point farther inside than that of a
+/// box.
 LARCH_HD SteerableFrame frame_of_vertex(const Vec3d& at_mm, const Vec3d& normal, const Vec3d& along,
                                         const Vec3d& across, const image::LevelScale& scale) {
   const double slope = dot(along, normal);
@@ -168,8 +169,8 @@ LARCH_HD int32_t rounded(float value) {
   return static_cast<int32_t>(rintf(clamped));
 }
 
-/// The features of the patent: a datum, then a modification of it. Intensities and gradients are
-/// divided by `unit`; logarithms and roots of what is not positive take 0.001 and 0.
+/// Returns the features of the patent: a datum, then a modification of it. Intensities and
+/// gradients are divided by `unit`; logarithms and roots of what is not positive take 0.001 and 0.
 LARCH_HD int32_t seed_value(SteerableType type, const SteerableSample& s, const Vec3f& direction,
                             float unit) {
   constexpr double kMinimum = 1e-3, kScale = 65536;
@@ -240,7 +241,7 @@ LARCH_HD int32_t seed_value(SteerableType type, const SteerableSample& s, const 
   return rounded(static_cast<float>(value * kScale));
 }
 
-/// The value of a feature at a box.
+/// Returns the value of a feature at a box.
 LARCH_HD int32_t steerable_value(const SteerableFeature& feature, const SteerableFrame& frame,
                                  const SteerableImages& images) {
   constexpr float kScale = 16, kCosineScale = 8192;

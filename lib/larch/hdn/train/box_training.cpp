@@ -30,7 +30,7 @@ struct Boxes {
   size_t size() const { return frames.size(); }
 };
 
-/// A hypothesis of a case by its number, moved by up to the jitter.
+/// Returns a hypothesis of a case by its number, moved by up to the jitter.
 Pose jittered(const StageTask& task, size_t c, uint64_t number, Pose pose, uint64_t seed) {
   if (task.stage.kind == StageKind::kPosition) return pose;
   const double most_mm = task.config.jitter_voxels * task.spacing_mm();
@@ -148,7 +148,7 @@ Boxes draw_boxes(const StageTask& task, uint64_t seed, StageReport& report) {
   return boxes;
 }
 
-/// The boosting trees of one fold.
+/// Returns the boosting trees of one fold.
 Detector grow_fold(const StageTask& task, const Boxes& boxes, const tree::ColumnTask& columns,
                    const std::vector<features::SteerableFeature>& pool, size_t fold,
                    const Context& context) {

@@ -19,7 +19,7 @@ constexpr auto kNegative = static_cast<uint8_t>(VoxelClass::kNegative);
 constexpr auto kPositive = static_cast<uint8_t>(VoxelClass::kPositive);
 constexpr auto kIgnored = static_cast<uint8_t>(VoxelClass::kIgnored);
 
-/// The largest offset of a node from the centre along an axis.
+/// Returns the largest offset of a node from the centre along an axis.
 double offset_of(const Vec3i& node, const Vec3d& centre_voxel) {
   double most = 0;
   for (int axis = 0; axis < 3; ++axis) {
@@ -78,7 +78,7 @@ Volume<uint8_t> classes_of(const StageTask& task, size_t c, StageReport& report)
   return classes;
 }
 
-/// The settings of pbt::train for a detector.
+/// Returns the settings of pbt::train for a detector.
 voxels::TrainConfig voxel_config(const StageTask& task) {
   voxels::TrainConfig config = task.shared;
   config.samples.positives_per_volume = 27;

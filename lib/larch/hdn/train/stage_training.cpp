@@ -153,7 +153,7 @@ StageForest grow_forest(const StageTask& task, const StageColumns& from, size_t 
 
 namespace {
 
-/// The detectors of the folds and, last, that of all cases.
+/// Returns the detectors of the folds and, last, that of all cases.
 std::vector<ResidentDetector> residents(const TrainedStage& trained, const Device& device) {
   std::vector<ResidentDetector> all;
   for (const Detector& d : trained.folds) all.push_back(make_resident(d, {}, device));

@@ -51,7 +51,7 @@ void make_segment(const CaseSearch& search, const ResidentDetector& detector,
 std::vector<Candidate> search_case(const CaseSearch& search, const ResidentDetector& detector,
                                    const CaseImages& images, const Context& context);
 
-/// The clusters of candidates, on the host.
+/// Returns the clusters of candidates, on the host.
 std::vector<Cluster> cluster_candidates(const std::vector<Candidate>& candidates,
                                         const pose::ClusterRule& rule);
 
@@ -108,8 +108,8 @@ TrainedStage train_folds(const StageTask& task, const Grow& grow) {
   return trained;
 }
 
-/// What a forest grows from. The bits of a sample's id from 2^40 on are its case; samples are in
-/// the order of these.
+/// Holds what a forest grows from. The bits of a sample's id from 2^40 on are its case; samples are
+/// in the order of these.
 struct StageColumns {
   const learning::FeatureSource& source;
   const tree::Samples& samples;
@@ -147,7 +147,7 @@ struct CrossPrediction {
 CrossPrediction cross_predict(const StageTask& task, const TrainedStage& trained,
                               const std::vector<CaseSearch>& elsewhere, const Context& context);
 
-/// The search everywhere in a case.
+/// Returns the search everywhere in a case.
 CaseSearch root_search(const TrainingCase& c, const Structure& structure);
 
 /// The mean rotation and the mean edges of structure number `s` in its cases, in mm along the axes

@@ -90,7 +90,7 @@ const StructureConfig& config_of(const HdnConfig& config, const std::string& nam
                        [&](const StructureConfig& s) { return s.name == name; });
 }
 
-/// The stages of a structure at one of the levels.
+/// Returns the stages of a structure at one of the levels.
 std::vector<StageKind> stages_of(const StructureConfig& structure, int level, int levels,
                                  pose::OrientationKind orientation) {
   const bool is_fine = level > 0 && level + 1 == levels;

@@ -26,7 +26,7 @@ struct TrainingCase {
   std::vector<std::optional<Pose>> truth{};  ///< by structure, in mm along the axes of the grid
 };
 
-/// The fold of a case, whose detectors do not learn from it.
+/// Returns the fold of a case, whose detectors do not learn from it.
 inline size_t fold_of(const TrainingCase& c, int folds) {
   return c.group % static_cast<size_t>(folds);
 }

@@ -10,7 +10,7 @@
 
 namespace larch::io {
 
-/// The value with its bytes in reverse order.
+/// Returns the value with its bytes in reverse order.
 template <class T>
 T byte_swapped(T value) {
   unsigned char bytes[sizeof(T)];

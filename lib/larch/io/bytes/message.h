@@ -20,8 +20,8 @@ namespace larch::io {
   throw InputError("cannot read '" + path + "': " + what);
 }
 
-/// Text of a file for a message: in quotation marks, at most 40 bytes of it, and with ? for those
-/// that are not printable ASCII, which a terminal might obey.
+/// Returns the text of a file for a message: in quotation marks, at most 40 bytes of it, and with ?
+/// for those that are not printable ASCII, which a terminal might obey.
 inline std::string shown(std::string_view text) {
   std::string out(text.substr(0, 40));
   std::replace_if(

@@ -26,8 +26,8 @@ namespace {
 
 constexpr size_t kMaximumAtOnce = size_t{1} << 30;  ///< zlib counts in 32 bits
 
-/// The number by which zlib knows a kind of streams. A stream that is to be read as zlib's may be
-/// gzip's.
+/// Returns the number by which zlib knows a kind of streams. A stream that is to be read as zlib's
+/// may be gzip's.
 int window_bits(Packing packing, bool reading) {
   if (packing == Packing::kDeflate) return -MAX_WBITS;
   if (packing == Packing::kGzip) return 16 + MAX_WBITS;
@@ -210,7 +210,8 @@ constexpr size_t kWindow = 32768;
 /// memory is bounded.
 constexpr int kBlocksPerThread = 4, kBlocksAtOnce = 64;
 
-/// Bytes as a stream, or a piece of one that ends on a byte boundary with an empty stored block.
+/// Returns bytes as a stream, or a piece of one that ends on a byte boundary with an empty stored
+/// block.
 std::string deflated(std::string_view bytes, Packing packing, std::string_view dictionary,
                      bool is_last, const std::string& path) {
   z_stream stream{};

@@ -35,9 +35,9 @@ class ZReader {
   /// Reads what is left of a stream, at most 64 MiB, so that its check sum is compared, and returns
   /// how many bytes that were.
   int64_t finish();
-  /// SHA-256 of the file, whose rest is read, as hexadecimal.
+  /// Returns the SHA-256 of the file, whose rest is read, as hexadecimal.
   std::string sha256();
-  /// The most bytes that the file can hold when unpacked.
+  /// Returns the most bytes that the file can hold when unpacked.
   int64_t most_bytes() const;
   bool compressed() const { return packing_ != Packing::kNone; }
 
@@ -53,7 +53,7 @@ class ZReader {
   std::unique_ptr<State> state_;
 };
 
-/// All of some bytes as one stream, level 6; gzip's has no name and no time.
+/// Returns all of some bytes as one stream, level 6; gzip's has no name and no time.
 std::string packed(std::string_view bytes, Packing packing, const std::string& path);
 
 /// Writes a file, gzip-compressed (one member without name and time, level 6) or plain. Compressed

@@ -13,7 +13,7 @@
 
 namespace larch::io {
 
-/// What the header of a JPEG, JPEG-LS or JPEG 2000 codestream says.
+/// Holds what the header of a JPEG, JPEG-LS or JPEG 2000 codestream says.
 struct Codestream {
   enum class Kind { kJpeg, kJpegLs, kJpeg2000 };
   Kind kind = Kind::kJpeg;

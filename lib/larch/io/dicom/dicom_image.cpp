@@ -71,7 +71,7 @@ KeptHeaders<DicomObject>& kept_headers() {
   return kept;
 }
 
-/// The header of a file; nothing if it does not begin as DICOM files do.
+/// Returns the header of a file; nothing if it does not begin as DICOM files do.
 std::optional<DicomObject> header_of(const std::string& path) {
   const std::optional<FileStamp> stamp = settled_stamp(path);
   std::optional<DicomObject> object = kept_headers().find(path, stamp);

@@ -49,7 +49,7 @@ struct DicomLut {
   std::vector<float> values;  ///< empty: there is none
 };
 
-/// What must be the same in all files of a series.
+/// Holds what must be the same in all files of a series.
 struct DicomIdentity {
   std::string patient_id, patient_name, birth_date, study_uid, reference_frame_uid;
 };
@@ -87,10 +87,10 @@ struct DicomObject {
   std::vector<DicomPlane> planes;
 };
 
-/// The type of the stored numbers.
+/// Returns the type of the stored numbers.
 Component component_of(const DicomPixelFormat& format);
 
-/// The header of a file that was taken apart. Throws InputError if it is damaged.
+/// Returns the header of a file that was taken apart. Throws InputError if it is damaged.
 DicomObject describe_dicom(const DicomFile& file);
 
 /// Finds the frames of compressed pixel data. Throws InputError if the pixel data cannot hold the
@@ -125,7 +125,7 @@ class DicomPixels {
   /// way that is not supported, or other bits set than the header says, unless `options` allow
   /// that.
   void read(const FrameRange& frames, std::span<std::byte> to);
-  /// SHA-256 of the file as hexadecimal; empty of a deflated one.
+  /// Returns the SHA-256 of the file as hexadecimal; empty of a deflated one.
   std::string sha256() { return in_.sha256(); }
 
  private:

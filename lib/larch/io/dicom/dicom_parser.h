@@ -112,7 +112,7 @@ class DicomBytes {
   /// Throws InputError if the file cannot be opened.
   explicit DicomBytes(const std::string& path, std::shared_ptr<const std::string> inflated = {});
   int64_t size() const { return size_; }
-  /// SHA-256 of the file as hexadecimal; empty for what was inflated.
+  /// Returns the SHA-256 of the file as hexadecimal; empty for what was inflated.
   std::string sha256();
   /// Throws InputError if the file has become shorter.
   void read(const FilePiece& piece, void* to);
@@ -126,33 +126,33 @@ class DicomBytes {
   std::ifstream in_;
 };
 
-/// The same of a file that is open.
+/// Returns the same of a file that is open.
 DicomFile read_dicom_file(const std::string& path, DicomBytes in);
 
 /// Throws InputError "'path': what; repair the header or export the file again".
 [[noreturn]] void bad_header(const std::string& path, const std::string& what);
 
-/// The value as text, without padding; empty if the element is absent or empty.
+/// Returns the value as text, without padding; empty if the element is absent or empty.
 std::string text_of(const DicomDataset& data, const DicomTag& tag);
 
 /// True if the element is there and not empty.
 bool has_value(const DicomDataset& data, const DicomTag& tag);
 
-/// The first number of an element of 16-bit numbers; `missing` if it is absent or empty. Throws
-/// InputError if it holds something else: sizes and bit positions are not guessed.
+/// Returns the first number of an element of 16-bit numbers; `missing` if it is absent or empty.
+/// Throws InputError if it holds something else: sizes and bit positions are not guessed.
 int uint16_of(const DicomDataset& data, const DicomTag& tag, int missing, const std::string& path);
 
-/// All numbers of an element of 16-bit numbers.
+/// Returns all numbers of an element of 16-bit numbers.
 std::vector<uint16_t> uint16s_of(const DicomDataset& data, const DicomTag& tag);
 
-/// The decimal strings of an element (PS3.5, 6.2: digits, sign, point and exponent alone). An
-/// element that is absent or empty gives none. Throws InputError unless exactly `count` finite
+/// Returns the decimal strings of an element (PS3.5, 6.2: digits, sign, point and exponent alone).
+/// An element that is absent or empty gives none. Throws InputError unless exactly `count` finite
 /// numbers stand there: a number that is present and broken is not a number that is missing.
 std::vector<double> numbers_of(const DicomDataset& data, const DicomTag& tag, size_t count,
                                const std::string& path);
 
-/// The items of a sequence; none if the element is absent or no sequence. They live as long as
-/// `data` does.
+/// Returns the items of a sequence; none if the element is absent or no sequence. They live as long
+/// as `data` does.
 std::span<const DicomItem> items_of(const DicomDataset& data, const DicomTag& tag);
 
 }  // namespace larch::io

@@ -25,12 +25,12 @@ std::string number_bytes(T number) {
   return {reinterpret_cast<const char*>(&number), sizeof number};
 }
 
-/// The group first.
+/// Returns the group first.
 std::string tag_bytes(uint32_t tag) {
   return number_bytes(std::rotl(tag, 16));
 }
 
-/// An item or a delimiter (PS3.5, 7.5), which have no type.
+/// Returns an item or a delimiter (PS3.5, 7.5), which have no type.
 std::string item_head(uint32_t tag, uint32_t length) {
   return tag_bytes(tag) + number_bytes(length);
 }

@@ -11,21 +11,21 @@
 
 namespace larch {
 
-/// A unique identifier (PS3.5, B.2: 2.25 and an integer) that `text` alone decides.
+/// Returns a unique identifier (PS3.5, B.2: 2.25 and an integer) that `text` alone decides.
 std::string dicom_uid(std::string_view text);
 
 namespace io {
 
 constexpr size_t kLongestDecimal = 16;
 
-/// A decimal string of at most kLongestDecimal characters (PS3.5, 6.2).
+/// Returns a decimal string of at most kLongestDecimal characters (PS3.5, 6.2).
 std::string decimal(double value);
 /// Several of them, with backslashes between.
 std::string decimals(std::span<const double> values);
 
-/// The bytes before the value of an element, in explicit little endian (PS3.5, 7.1.2). `tag`: the
-/// group in its upper 16 bits; `vr`: the two letters of the type, of those with a long length OB,
-/// OW and SQ.
+/// Returns the bytes before the value of an element, in explicit little endian (PS3.5, 7.1.2).
+/// `tag`: the group in its upper 16 bits; `vr`: the two letters of the type, of those with a long
+/// length OB, OW and SQ.
 std::string dicom_element_head(uint32_t tag, std::string_view vr, uint32_t length);
 
 /// The elements of a data set or of an item, put in any order, the last of a tag counts. Tags and
@@ -43,10 +43,10 @@ class DicomWriter {
   void sequence(uint32_t tag, const std::vector<DicomWriter>& items);
   bool has(uint32_t tag) const;
 
-  /// The elements in ascending order of their tags, explicit little endian.
+  /// Returns the elements in ascending order of their tags, explicit little endian.
   std::string data_set() const;
-  /// The same as a file: preamble and file meta information (PS3.10, 7.1), which needs SOPClassUID
-  /// and SOPInstanceUID among the elements, stand before them.
+  /// Returns the same as a file: preamble and file meta information (PS3.10, 7.1), which needs
+  /// SOPClassUID and SOPInstanceUID among the elements, stand before them.
   std::string file() const;
 
  private:

@@ -18,18 +18,18 @@ namespace larch::io {
 /// what is beyond three dimensions of space. Writers are not atomic and throw OutputError, or
 /// UsageError for what the format cannot hold; the same pixels give the same bytes.
 
-/// A .nii, .nii.gz, .hdr or .img file of NIfTI-1 or -2.
+/// Returns a .nii, .nii.gz, .hdr or .img file of NIfTI-1 or -2.
 StoredHeader read_nifti_header(const std::string& path);
 
-/// A .nrrd or .nhdr file. Positions in the spaces RAS and LAS are turned; other spaces are taken
-/// for LPS, as by ITK.
+/// Returns a .nrrd or .nhdr file. Positions in the spaces RAS and LAS are turned; other spaces are
+/// taken for LPS, as by ITK.
 StoredHeader read_nrrd_header(const std::string& path);
 
-/// A MetaImage: .mha, or .mhd with one raw or zlib-compressed data file.
+/// Returns a MetaImage: .mha, or .mhd with one raw or zlib-compressed data file.
 StoredHeader read_meta_header(const std::string& path);
 
-/// The bytes before the raw voxels of a .nii, .nrrd or .mha file. Of NRRD and MetaImage frames
-/// are the third axis of pictures.
+/// Returns the bytes before the raw voxels of a .nii, .nrrd or .mha file. Of NRRD and MetaImage
+/// frames are the third axis of pictures.
 std::string nifti_header(const std::string& path, const Pixels& pixels);
 std::string nrrd_header(const std::string& path, const Pixels& pixels);
 std::string meta_header(const std::string& path, const Pixels& pixels);
@@ -60,9 +60,9 @@ void write_png(const std::string& path, const Pixels& pixels);
 /// OutputError, UsageError.
 void write_tiff(const std::string& path, const Pixels& pixels);
 
-/// The pixels of a JPEG codestream from the file `path`, of 8 bits and one or three components,
-/// which are red, green and blue whatever its markers say if `is_rgb`, or become so. Damaged or
-/// missing data and more than 500 scans are an error. Throws InputError and MemoryError.
+/// Returns the pixels of a JPEG codestream from the file `path`, of 8 bits and one or three
+/// components, which are red, green and blue whatever its markers say if `is_rgb`, or become so.
+/// Damaged or missing data and more than 500 scans are an error. Throws InputError and MemoryError.
 std::vector<std::byte> decode_colour_jpeg(const std::string& path, std::string bytes, bool is_rgb);
 
 /// True if a sequential JPEG codestream of Huffman coding (SOF0, SOF1) holds exactly the coded

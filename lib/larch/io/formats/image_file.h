@@ -63,7 +63,7 @@ constexpr Component component_of() {
   }(static_cast<ComponentTypes*>(nullptr));
 }
 
-/// What a header promises.
+/// Holds what a header promises.
 struct Header {
   Grid grid{};
   Component component = Component::kUint8;
@@ -92,21 +92,21 @@ struct FrameRange {
   int64_t first = 0, count = 1;
 };
 
-/// The frame of an image that is read. Throws InputError that says what to do if there are several
-/// and none is chosen, or if the chosen one is not there.
+/// Returns the frame of an image that is read. Throws InputError that says what to do if there are
+/// several and none is chosen, or if the chosen one is not there.
 FrameRange chosen_frame(const std::string& path, const Header& header, const ReadOptions& options);
 
 /// Throws InputError if there are several components per voxel that are no colours.
 void require_components(const std::string& path, const Header& header);
 
-/// Bytes of the voxels of one frame of `header`; throws InputError if the sizes are not positive,
-/// if their product overflows, or if all frames are more than header.most_bytes.
+/// Returns bytes of the voxels of one frame of `header`; throws InputError if the sizes are not
+/// positive, if their product overflows, or if all frames are more than header.most_bytes.
 int64_t checked_bytes(const Header& header, const std::string& path);
 
 /// Memory for the voxels; throws MemoryError with needed and free bytes.
 std::vector<std::byte> allocate_voxels(int64_t bytes, const std::string& path);
 
-/// What a geometry may be in every format. Wide enough for a tenth of a nanometre and for the
+/// Says what a geometry may be in every format. Wide enough for a tenth of a nanometre and for the
 /// longest table; beyond it float32, in which NIfTI and the meshes store positions, no longer tells
 /// neighbouring voxels apart, or overflows.
 constexpr double kFinestSpacingMm = 1e-7, kCoarsestSpacingMm = 1e4;
@@ -136,7 +136,7 @@ class ImageFile {
   virtual bool reads_slices() const { return true; }
   /// Compares the check sum at the end of a compressed file of which a part was read.
   virtual void finish() {}
-  /// The files that are read.
+  /// Returns the files that are read.
   virtual std::vector<std::string> files() const { return {path_}; }
 
  protected:

@@ -30,7 +30,7 @@ constexpr double kSameVoxels = 0.1;
 constexpr int kExtender = 4;
 constexpr int kExtensionHead = 8;             ///< size and code
 constexpr int64_t kMaximumComponents = 4096;  ///< of a vector, which are its fifth dimension
-/// What a file says about its values.
+/// Says what a file says about its values.
 constexpr int kIntentDisplacement = 1006, kIntentVector = 1007;
 
 struct Type {
@@ -143,7 +143,7 @@ void set_size(const Fields& f, StoredHeader& out) {
   }
 }
 
-/// The quaternion of nifti1.h, "method 2".
+/// Returns the quaternion of nifti1.h, "method 2".
 Mat3 rotation(const Vec3d& q) {
   const double rest = 1 - dot(q, q);
   if (rest >= 1e-7) return rotation_matrix({std::sqrt(rest), q.x, q.y, q.z});
@@ -177,7 +177,7 @@ WorldFrame frame_of(int code) {
 /// Which of the two transforms counts.
 enum class Form { kSform, kQform, kNone };
 
-/// The geometry by one of the transforms, in LPS mm.
+/// Returns the geometry by one of the transforms, in LPS mm.
 Grid grid_by(Form form, const Fields& f, const Vec3i& size) {
   Grid grid;
   grid.size = size;

@@ -55,7 +55,7 @@ int64_t integer_field(const TextHeader& text, const char* field, int64_t least) 
   return static_cast<int64_t>(*value);
 }
 
-/// A number for each axis, NaN where the file says so; empty if the field is absent.
+/// Returns a number for each axis, NaN where the file says so; empty if the field is absent.
 std::vector<double> axis_numbers(const TextHeader& text, const char* field, size_t axes) {
   std::vector<double> all;
   for (const std::string& word : words_of(field_value(text, field))) {
@@ -118,8 +118,8 @@ Component nrrd_component(const TextHeader& text) {
   bad(text.path, "the type " + shown(type) + " is not supported or damaged");
 }
 
-/// What the header says of its world: how many numbers a position has, which of them change their
-/// sign on the way to LPS, and how many millimetres a unit is.
+/// Holds what the header says of its world: how many numbers a position has, which of them change
+/// their sign on the way to LPS, and how many millimetres a unit is.
 struct Space {
   size_t dimension = 0;  ///< 0: no space, spacings at most
   Vec3d sign{1, 1, 1};
@@ -274,7 +274,7 @@ void place_by_spacings(const TextHeader& text, const Axes& axes, size_t array_ax
   }
 }
 
-/// The spacing of an axis of time; 0 if there is none, or in no unit of time.
+/// Returns the spacing of an axis of time; 0 if there is none, or in no unit of time.
 double ms_between(const TextHeader& text, size_t axis, size_t array_axes) {
   const auto spacings = axis_numbers(text, "spacings", array_axes);
   const auto units = quoted_words(text.value("units"));

@@ -14,7 +14,7 @@
 
 namespace larch {
 
-/// What is refused because it is most often a mistake, and may be meant after all.
+/// Says what is refused because it is most often a mistake, and may be meant after all.
 enum class Allow {
   kMissingSpacing,        ///< DICOM without a pixel spacing: 1 mm is taken
   kMixedPatients,         ///< slices of one series with different patients or studies
@@ -36,7 +36,7 @@ struct ReadOptions {
   std::optional<double> nan_value{};
   /// SeriesInstanceUID to read from a DICOM folder that holds several series; empty = the only one.
   std::string series_uid{};
-  /// What is taken all the same; `warn` is told.
+  /// Says what is taken all the same; `warn` is told.
   std::vector<Allow> allow{};
   /// Receives a sentence, which names the file, for each thing that was taken on trust. May be
   /// empty; called in the thread that reads.

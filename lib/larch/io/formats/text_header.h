@@ -29,15 +29,15 @@ struct TextHeader {
 /// that has two different values is an error, and so is a header of more than 16 MiB.
 TextHeader read_text_header(const std::string& path, char separator, const std::string& last_key);
 
-/// The numbers of a text, at most 64; none if one of its words is no number as a whole.
+/// Returns the numbers of a text, at most 64; none if one of its words is no number as a whole.
 std::vector<double> numbers_of(const std::string& text);
 
-/// The words of a line, and those in quotation marks, as of labels and units.
+/// Returns the words of a line, and those in quotation marks, as of labels and units.
 std::vector<std::string> words_of(const std::string& text);
 std::vector<std::string> quoted_words(const std::string& text);
 std::string lower_case(std::string text);
 
-/// The number that a word is as a whole; nothing if it is none.
+/// Returns the number that a word is as a whole; nothing if it is none.
 std::optional<double> number_of_word(const std::string& word);
 
 /// The axes of space, one of time and one of components.
@@ -47,14 +47,15 @@ constexpr int kMaximumDimensions = 5;
 /// no absurd number.
 std::vector<double> checked_sizes(const TextHeader& text, const char* dimension, const char* sizes);
 
-/// The file beside the header at `path` that its line `line` names as the one of the voxels.
+/// Returns the file beside the header at `path` that its line `line` names as the one of the
+/// voxels.
 std::string voxel_file(const std::string& path, const std::string& name, const char* line);
 
 /// Three numbers that are read back as they are.
 std::string vector_text(const Vec3d& v, const char* open, const char* between, const char* close);
 
-/// The lattice of all frames: those of pictures follow along the third axis. Throws UsageError for
-/// frames of volumes.
+/// Returns the lattice of all frames: those of pictures follow along the third axis. Throws
+/// UsageError for frames of volumes.
 Grid grid_of_frames(const std::string& path, const Pixels& pixels);
 
 std::string packed_voxels(const std::string& path, const Pixels& pixels, Packing packing);

@@ -31,7 +31,7 @@ constexpr uint64_t kSharedTables = 4;
 /// A file of one bit per pixel becomes four bytes per pixel.
 constexpr uint64_t kMaximumExpansion = 32;
 
-/// The most bytes that a stored byte becomes, each limit by what the densest code of the
+/// Returns the most bytes that a stored byte becomes, each limit by what the densest code of the
 /// compression says, so that a blank picture passes. `width`: pixels of a row.
 uint64_t most_growth(uint16_t compression, uint64_t width) {
   constexpr std::pair<uint16_t, uint64_t> kGrowths[] = {
@@ -80,7 +80,7 @@ struct Kind {
   }
 };
 
-/// The handlers of messages that a handle of libtiff has: of errors the first is kept.
+/// Returns the handlers of messages that a handle of libtiff has: of errors the first is kept.
 int keep_message(TIFF* /*tif*/, void* text, const char* /*module*/, const char* format,
                  va_list values) {
   auto* kept = static_cast<std::array<char, 200>*>(text);
@@ -214,7 +214,7 @@ class TiffFile {
     fail();
   }
 
-  /// Bytes of the current directory in the file.
+  /// Returns bytes of the current directory in the file.
   uint64_t directory_bytes() const {
     const bool big = TIFFIsBigTIFF(tif_) != 0;
     const tmsize_t bytes = big ? 8 : 2;
@@ -274,7 +274,7 @@ class TiffFile {
     return held;
   }
 
-  /// The bytes of the strips or tiles that are in the file; `beyond`: they should be more.
+  /// Returns the bytes of the strips or tiles that are in the file; `beyond`: they should be more.
   uint64_t stored_bytes(uint32_t pieces, const std::string& few, bool& beyond) const {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < pieces; ++i) {

@@ -147,7 +147,8 @@ Volume<T> volume_of(const Grid& grid, const std::string& path) {
   throw MemoryError("'" + path + "': " + out_of_memory_text(bytes));
 }
 
-/// The chosen frame of an image, which is converted in its own memory where that has the room.
+/// Returns the chosen frame of an image, which is converted in its own memory where that has the
+/// room.
 template <class T>
 Volume<T> read_frame(const std::string& path, OpenImage& image, const ReadOptions& choice,
                      const ReadOptions& conversion) {

@@ -17,12 +17,12 @@
 
 namespace larch {
 
-/// The flag of every executable that reads images.
+/// Returns the flag of every executable that reads images.
 inline Field<std::vector<Allow>> allow_field(std::vector<Allow>& allow) {
   return {"allow", allow, "read images that are refused for this (see reading-images.md)"};
 }
 
-/// The flag of every executable that reads images of one volume.
+/// Returns the flag of every executable that reads images of one volume.
 inline Field<std::optional<int>> frame_field(std::optional<int>& frame) {
   return {"frame", frame, "which volume of a 4-D image, or picture of a cine, is read; from 1", 1,
           1000000000};
@@ -34,7 +34,7 @@ inline ReadOptions label_options(const ReadOptions& image, const std::optional<G
   return {{}, {}, image.allow, image.warn, {}, /*has_frame_flag=*/false, false, grid, image.digest};
 }
 
-/// What a header says about an image, without reading its voxels.
+/// Holds what a header says about an image, without reading its voxels.
 struct ImageInfo {
   Grid grid{};
   std::string component_type;  ///< "uint8", "int16", "float32", ...; as stored, before rescaling
@@ -87,8 +87,8 @@ template <class T>
 void write_volume(const std::string& path, const Volume<T>& volume, int threads = 1,
                   const std::string& description = "");
 
-/// The other files that reading an image opens: the data files that the header of a .mhd or .nhdr
-/// names, the other one of a NIfTI pair. None if the image cannot be read by its header.
+/// Returns the other files that reading an image opens: the data files that the header of a .mhd or
+/// .nhdr names, the other one of a NIfTI pair. None if the image cannot be read by its header.
 std::vector<std::string> detached_files(const std::string& path);
 
 /// Throws UsageError with the list of known endings unless write_volume knows the ending of `path`.
@@ -137,7 +137,7 @@ void write_png(const std::string& path, const RgbImage& image);
 /// reduced to 8. Throws InputError.
 RgbImage read_rgb(const std::string& path);
 
-/// What the files of a series have in common.
+/// Holds what the files of a series have in common.
 struct DicomSeriesNames {
   std::string patient_name, patient_id;  ///< patient_name: "Family^Given"
   std::string description;               ///< SeriesDescription

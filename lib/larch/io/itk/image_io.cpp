@@ -48,7 +48,7 @@ constexpr TypePair kTypes[] = {
     {ComponentEnum::FLOAT, Component::kFloat32},    {ComponentEnum::DOUBLE, Component::kFloat64},
     {ComponentEnum::ULONGLONG, Component::kUint64}, {ComponentEnum::LONGLONG, Component::kInt64}};
 
-/// The type in which a rescaled image is given.
+/// Returns the type in which a rescaled image is given.
 Component rescaled_component(Component stored) {
   return stored == Component::kFloat64 ? stored : Component::kFloat32;
 }
@@ -71,7 +71,8 @@ bool is_flat(const Header& header) {
          grid.origin_mm.z == 0 && m.column(2) == Vec3d{0, 0, 1} && m.m[2][0] == 0 && m.m[2][1] == 0;
 }
 
-/// The slices or frames of a region: a range of the last axis, of which all others are whole.
+/// Returns the slices or frames of a region: a range of the last axis, of which all others are
+/// whole.
 FrameRange range_of(const itk::ImageIOBase& io, const itk::ImageIORegion& region) {
   const unsigned axes = io.GetNumberOfDimensions();
   FrameRange range{0, 1};
@@ -229,7 +230,7 @@ void ImageIO::Read(void* buffer) {
   carried([&] { read_region(buffer); });
 }
 
-/// The image that other programs than ours have described by ITK's fields.
+/// Returns the image that other programs than ours have described by ITK's fields.
 Pixels ImageIO::pixels_of_fields() const {
   Pixels out;
   out.grid.size = {1, 1, 1};

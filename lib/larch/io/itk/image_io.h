@@ -18,7 +18,7 @@ struct Format {
   std::unique_ptr<ImageFile> (*open)(const std::string& path, const OpenOptions& options);
   /// The whole file, in the way of the format; null: none, or that of `head` is the only one.
   void (*write)(const std::string& path, const Pixels& pixels);
-  /// The bytes before raw voxels, of formats that can be written piece by piece; or null.
+  /// Returns the bytes before raw voxels, of formats that can be written piece by piece; or null.
   std::string (*head)(const std::string& path, const Pixels& pixels);
   bool of_pictures = false;  ///< 2-D alone
 
@@ -80,7 +80,7 @@ class ImageIO : public itk::ImageIOBase {
   static thread_local bool is_asked_by_larch;
   OpenOptions options{};      ///< before ReadImageInformation
   bool keeps_stored = false;  ///< Read gives the numbers of the file, without rescaling
-  /// The image that ReadImageInformation has opened.
+  /// Returns the image that ReadImageInformation has opened.
   ImageFile& file() const { return *file_; }
   /// Takes the place of what ITK's fields say, but for the voxels; before Write.
   std::unique_ptr<Pixels> pixels{};

@@ -69,13 +69,13 @@ struct Object {
 
   [[noreturn]] void refuse(const std::string& what) const { bad(path, where + what); }
 
-  /// A member that is a text; empty if there is none.
+  /// Returns a member that is a text; empty if there is none.
   std::string text(const char* key) const {
     const auto found = json.find(key);
     return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
   }
 
-  /// A member that is an array of `count` numbers that millimetres can mean.
+  /// Returns a member that is an array of `count` numbers that millimetres can mean.
   std::vector<double> numbers(const char* key, size_t count) const {
     std::vector<double> out;
     const auto found = json.find(key);
@@ -110,7 +110,7 @@ const Json& array_of(const std::string& path, const Json& file, const char* key,
   return *found;
 }
 
-/// The markups of one type in a file.
+/// Returns the markups of one type in a file.
 std::vector<Object> markups_of(const std::string& path, const Json& file, const std::string& type) {
   const Json& all = array_of(path, file, "markups", "no markups of 3D Slicer");
   std::vector<Object> out;
@@ -131,7 +131,7 @@ std::vector<Object> markups_of(const std::string& path, const Json& file, const 
   return out;
 }
 
-/// The rotation of a box from its axes, nine numbers with an axis in each column.
+/// Returns the rotation of a box from its axes, nine numbers with an axis in each column.
 Quaternion rotation_of(const Object& markup) {
   Mat3 m;
   if (markup.json.contains("orientation")) {

@@ -47,20 +47,20 @@ constexpr NumberType kNumberType{sizeof(T), [](const FieldReader& from, int64_t 
 class Words {
  public:
   Words(const std::string& path, std::string_view text) : path_(&path), text_(text) {}
-  /// The next word; empty at the end.
+  /// Returns the next word; empty at the end.
   std::string_view word();
   /// The rest of the line, without its end.
   std::string_view line();
-  /// The next word as a number; throws if there is none.
+  /// Returns the next word as a number; throws if there is none.
   double number() { return number_of(word()); }
   int64_t integer() { return integer_of(word()); }
-  /// The next number, in text or binary.
+  /// Returns the next number, in text or binary.
   double number(const NumberType& type, Encoding encoding);
   /// `count` numbers. Binary ones follow directly.
   std::vector<double> numbers(int64_t count, const NumberType& type, Encoding encoding);
   /// Three numbers in text.
   Vec3d position();
-  /// A whole word as a number; throws InputError.
+  /// Returns a whole word as a number; throws InputError.
   double number_of(std::string_view word) const;
   int64_t integer_of(std::string_view word) const;
   int64_t left() const { return static_cast<int64_t>(text_.size() - at_); }
@@ -83,8 +83,8 @@ inline bool is_count(double number) {
 void check_count(const std::string& path, int64_t count, int64_t least_bytes, int64_t available,
                  const char* what);
 
-/// The index of a vertex, which may come later. Throws InputError unless it is a whole number of 31
-/// bits.
+/// Returns the index of a vertex, which may come later. Throws InputError unless it is a whole
+/// number of 31 bits.
 int32_t index_of(double corner, const std::string& path);
 
 /// Appends the fan of a polygon. Throws InputError as index_of, and for fewer than three corners.

@@ -41,7 +41,7 @@ void to_pixels(const std::vector<std::byte>& stored, Component component, int32_
   });
 }
 
-/// What a file of another format than DICOM says of its frames, but for their bits.
+/// Returns what a file of another format than DICOM says of its frames, but for their bits.
 Angiogram describe_frames(const std::string& path, const Header& header) {
   Angiogram about;
   about.path = path;

@@ -38,7 +38,7 @@ double even_step_ms(const std::vector<double>& times) {
                                                                                               : 0;
 }
 
-/// The middle and the width of the range that holds 99 % of the counted values.
+/// Returns the middle and the width of the range that holds 99 % of the counted values.
 XaWindow window_of(const std::vector<uint64_t>& counts) {
   uint64_t all = 0;
   for (const uint64_t count : counts) all += count;

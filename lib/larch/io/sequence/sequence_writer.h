@@ -14,7 +14,7 @@
 
 namespace larch {
 
-/// What is written, for all formats.
+/// Holds what is written, for all formats.
 struct SequenceHeader {
   Grid grid{};  ///< of one frame, size.z is 1
   int64_t frames = 1;

@@ -17,7 +17,7 @@ struct FrameSpan {
   int first = 0, last = 0;
 };
 
-/// What the file says about the relation of stored values to the intensity of the X-rays
+/// Says what the file says about the relation of stored values to the intensity of the X-rays
 /// (PS3.3, C.8.7.1.1.2).
 enum class PixelIntensity : uint8_t {
   kUnknown,  ///< it does not say it
@@ -103,7 +103,7 @@ struct Angiogram : AngiogramOrigin {
   PixelIntensity intensity = PixelIntensity::kUnknown;
   /// PixelIntensityRelationshipSign: 1: larger values mean more X-rays, -1: fewer, 0: not given.
   int intensity_sign = 0;
-  /// What Modality LUT or rescaling make of each pixel, by its number, all finite; empty: they
+  /// Says what Modality LUT or rescaling make of each pixel, by its number, all finite; empty: they
   /// change nothing. For `kLog` it leads back to the intensity, so that differences are made
   /// without it.
   std::vector<float> modality{};
@@ -128,8 +128,8 @@ struct PixelRescaling {
 
   friend bool operator==(const PixelRescaling&, const PixelRescaling&) = default;
 };
-/// What Modality LUT or rescaling come to, or the sign alone (`least_stored`); nothing for a
-/// Modality LUT that is no straight line.
+/// Returns what Modality LUT or rescaling come to, or the sign alone (`least_stored`); nothing for
+/// a Modality LUT that is no straight line.
 std::optional<PixelRescaling> rescaling_of(const Angiogram& about);
 
 }  // namespace larch

@@ -108,7 +108,7 @@ void take_shutter(const DicomDataset& data, Angiogram& about) {
   }
 }
 
-/// What the file says, or else the functional group that all frames share.
+/// Returns what the file says, or else the functional group that all frames share.
 const DicomDataset& with_intensity(const DicomDataset& data) {
   if (has_value(data, kIntensity)) return data;
   const auto shared = items_of(data, {0x5200, 0x9229, "SharedFunctionalGroupsSequence"});

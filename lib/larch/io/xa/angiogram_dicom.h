@@ -22,10 +22,10 @@ inline constexpr std::array kPixelIntensities{"", "LIN", "LOG", "DISP"};
 /// Tells whether an element is of one of some types, as far as the file says it.
 bool may_have_vr(const DicomElement& element, std::initializer_list<const char*> types);
 
-/// What the DICOM file says of an image that is open as a sequence; nothing if it is not DICOM.
-/// Throws InputError: no pixels, what read_dicom refuses, frames at places of their own (a volume),
-/// colours, other samples than of 8 or 16 bits, times that are broken. A shutter that is broken is
-/// a warning: without it more pixels count.
+/// Returns what the DICOM file says of an image that is open as a sequence; nothing if it is not
+/// DICOM. Throws InputError: no pixels, what read_dicom refuses, frames at places of their own (a
+/// volume), colours, other samples than of 8 or 16 bits, times that are broken. A shutter that is
+/// broken is a warning: without it more pixels count.
 std::optional<Angiogram> describe_angiogram(const ImageFile& image);
 
 /// Reads the Mask Subtraction Sequence (PS3.3, C.7.6.10) of a file of `about.frames` frames into
@@ -36,12 +36,12 @@ std::optional<Angiogram> describe_angiogram(const ImageFile& image);
 /// frames instead.
 void read_mask_items(const DicomDataset& data, Angiogram& about);
 
-/// The elements that a sequence shares with the one that it is derived from: patient, study,
-/// acquisition, positioner, collimator, calibration. What is empty, of another type than PS3.6 says
-/// or longer than an element with a short length stays behind.
+/// Returns the elements that a sequence shares with the one that it is derived from: patient,
+/// study, acquisition, positioner, collimator, calibration. What is empty, of another type than
+/// PS3.6 says or longer than an element with a short length stays behind.
 std::vector<CopiedElement> copied_elements(const DicomDataset& data);
 
-/// What says which device made a file, Manufacturer first, in the same way.
+/// Returns what says which device made a file, Manufacturer first, in the same way.
 std::vector<CopiedElement> equipment_elements(const DicomDataset& data);
 
 }  // namespace larch::io

@@ -29,7 +29,7 @@ std::vector<uint16_t> words_of(const DicomDataset& item, const DicomTag& tag) {
   return uint16s_of(item, tag);
 }
 
-/// A frame that the file counts from 1.
+/// Returns a frame that the file counts from 1.
 int frame_of(int number, int64_t frames, const DicomTag& tag) {
   if (number < 1 || number > frames) {
     throw InputError(std::string(tag.name) + " names frame " + std::to_string(number) +

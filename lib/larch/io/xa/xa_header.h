@@ -15,9 +15,10 @@ struct XaWindow {
   double centre = 0, width = 1;
 };
 
-/// What the header of a multi-frame X-Ray Angiographic image says beside size, frames and times. Of
-/// the origin: series_description and series_number (0: 1 is written) are those of the file itself,
-/// the instance is that of the source, and without a study one is made from `identity`.
+/// Holds what the header of a multi-frame X-Ray Angiographic image says beside size, frames and
+/// times. Of the origin: series_description and series_number (0: 1 is written) are those of the
+/// file itself, the instance is that of the source, and without a study one is made from
+/// `identity`.
 struct XaHeader : AngiogramOrigin {
   bool is_derived = false;  ///< DERIVED\SECONDARY, otherwise ORIGINAL\PRIMARY
   int bits = 16;            ///< stored, of 16
@@ -36,10 +37,11 @@ struct XaHeader : AngiogramOrigin {
   std::string patient_name{}, patient_id{};  ///< where none are copied
 };
 
-/// The header of a sequence that was made from `source`: its patient, study and acquisition, its
-/// device as contributing equipment, a series of its own with the number after that of the source,
-/// a reference to the source, no masks. Of a source that is not DICOM: with empty patient and study
-/// data. `derivation`: what was done, in a sentence. `is_log`: the differences are of logarithms.
+/// Returns the header of a sequence that was made from `source`: its patient, study and
+/// acquisition, its device as contributing equipment, a series of its own with the number after
+/// that of the source, a reference to the source, no masks. Of a source that is not DICOM: with
+/// empty patient and study data. `derivation`: what was done, in a sentence. `is_log`: the
+/// differences are of logarithms.
 XaHeader derived_xa_header(const Angiogram& source, const std::string& identity,
                            const std::string& derivation, bool is_log);
 
@@ -49,9 +51,9 @@ namespace io {
 /// more than 4 GiB of pixels.
 void require_xa_holds(const std::string& path, const Grid& grid, int64_t frames);
 
-/// All bytes of a multi-frame X-Ray Angiographic image (PS3.3, A.14) before its pixels, explicit
-/// little endian: the preamble, the elements of `header` and the head of the pixel data for
-/// `frames` pictures of 16 bits. `zero`: the stored number of the value 0, which becomes the
+/// Returns all bytes of a multi-frame X-Ray Angiographic image (PS3.3, A.14) before its pixels,
+/// explicit little endian: the preamble, the elements of `header` and the head of the pixel data
+/// for `frames` pictures of 16 bits. `zero`: the stored number of the value 0, which becomes the
 /// negative RescaleIntercept. Dates of the instance are empty, so that the same header gives the
 /// same bytes, and a header without a window has blanks in its place, so that both have the same
 /// number of bytes. Without a spacing that is known the grid has 1, and the file says none unless

@@ -14,7 +14,7 @@ namespace {
 constexpr RowMask kFirstY = 0x0101010101010101, kFirstZ = 0xff;
 constexpr RowMask kLastY = kFirstY << 7, kLastZ = kFirstZ << 56;
 
-/// The rows y - 1 and y + 1 of rows of a brick and of the ones before and after it along y.
+/// Returns the rows y - 1 and y + 1 of rows of a brick and of the ones before and after it along y.
 RowMask beside_y(RowMask brick, RowMask before, RowMask after) {
   return (brick << 1 & ~kFirstY) | (before >> 7 & kFirstY) | (brick >> 1 & ~kLastY) |
          (after << 7 & kLastY);
@@ -79,8 +79,8 @@ uint32_t bricks_to_wake(const RowChanges& changes) {
 
 namespace {
 
-/// Whether phi differs somewhere on the stencils of a brick: on the brick and its halo without the
-/// eight corners.
+/// Tells whether phi differs somewhere on the stencils of a brick: on the brick and its halo
+/// without the eight corners.
 bool is_uneven(const float* phi, const BrickHalo& halo) {
   const float first = phi[0];
   for (int32_t z = 0; z < kHalo; ++z) {
@@ -100,7 +100,7 @@ bool is_uneven(const float* phi, const BrickHalo& halo) {
   return false;
 }
 
-/// Whether something holds for a voxel of a brick that lies in the image.
+/// Tells whether something holds for a voxel of a brick that lies in the image.
 template <class Test>
 bool any_voxel(const BrickHalo& halo, const Test& test) {
   for (int32_t z = 0; z < kBrick; ++z) {

@@ -18,7 +18,7 @@ namespace larch::levelset::cpu {
 // changed in the step before. It is the rule of the active set, applied to rows of eight voxels, so
 // that the many rows of an active brick at which nothing happens cost nothing on the CPU.
 
-/// What changed in a brick in step `step`; nothing in other steps.
+/// Holds what changed in a brick in step `step`; nothing in other steps.
 struct RowChanges {
   RowMask rows = 0, first = 0, last = 0;  ///< as in BrickChange
   int64_t step = -1;
@@ -49,7 +49,7 @@ BrickHalo brick_halo(const BrickLayout& layout, int64_t brick);
 void step_rows(const EvolveJob& job, const JobPhi& phi, size_t k, int64_t brick, RowMask rows,
                BrickChange& change);
 
-/// Whether a brick belongs to the active sets when these are found anew (EvolveJob::active).
+/// Tells whether a brick belongs to the active sets when these are found anew (EvolveJob::active).
 bool can_change(const BrickLayout& layout, const JobPhi& phi, int64_t brick);
 
 /// Finds quickly most of the bricks for which can_change is false: those that are the same number

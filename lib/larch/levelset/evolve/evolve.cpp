@@ -29,7 +29,7 @@ bool contains(const BrickLayout& layout, const Vec3i& at) {
          at.z < layout.size.z;
 }
 
-/// The voxel at an offset of the layout.
+/// Returns the voxel at an offset of the layout.
 Vec3i voxel_at(const BrickLayout& layout, int64_t offset) {
   const Vec3i brick = layout.brick_at(offset / kBrickVoxels);
   const auto i = static_cast<int32_t>(offset % kBrickVoxels);
@@ -171,7 +171,7 @@ const float* least_other(const std::vector<const float*>& others, int64_t offset
   return &least;
 }
 
-/// Whether a voxel belongs to the active sets when these are found anew (EvolveJob::active).
+/// Tells whether a voxel belongs to the active sets when these are found anew (EvolveJob::active).
 bool is_active(const BrickLayout& layout, const JobPhi& phi, const Vec3i& at) {
   const int64_t offset = layout.offset(at);
   for (size_t k = 0; k < phi.before.size(); ++k) {
@@ -288,7 +288,7 @@ class BrickSet {
   std::vector<uint64_t> words_;
 };
 
-/// What a field needs beside its active set.
+/// Holds what a field needs beside its active set.
 struct FieldBricks {
   explicit FieldBricks(int64_t bricks)
       : next(bricks),

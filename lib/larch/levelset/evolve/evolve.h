@@ -54,7 +54,7 @@ constexpr uint32_t kNoVoxel = UINT32_MAX;
 void check_voxels_fit(const BrickLayout& layout);
 /// Ends a job before its first step if nothing is active or all steps are made.
 void stop_before_steps(EvolveJob& job, bool is_empty);
-/// Whether a job makes another step.
+/// Tells whether a job makes another step.
 inline bool goes_on(const EvolveJob& job, const Context& context) {
   return job.progress.stop == Stop::kNone && !context.stop_requested();
 }

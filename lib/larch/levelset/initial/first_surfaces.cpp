@@ -168,8 +168,8 @@ class March {
     trials_.emplace(time, i);
   }
 
-  /// The time at a voxel from those of its final neighbours: the largest root of sum ((t - t_axis)
-  /// / h_axis)^2 = 1 / speed^2 over the axes whose neighbour is earlier than t.
+  /// Returns the time at a voxel from those of its final neighbours: the largest root of sum ((t -
+  /// t_axis) / h_axis)^2 = 1 / speed^2 over the axes whose neighbour is earlier than t.
   double time_at(int64_t i) const {
     std::array<std::pair<double, double>, 3> axes;  // time, spacing
     for (int axis = 0; axis < 3; ++axis) {

@@ -25,7 +25,7 @@ Volume<float> distance_to_faces(const Volume<uint8_t>& mask, double most_mm, int
 Volume<float> arrival_times(const Volume<float>& phi_mm, const Volume<int16_t>& speed,
                             double latest);
 
-/// What one label starts from, in mm, negative inside.
+/// Holds what one label starts from, in mm, negative inside.
 struct FirstSurface {
   int32_t label = 1;
   Volume<float> phi_mm{};  ///< held within `most_mm`
@@ -34,12 +34,13 @@ struct FirstSurface {
   bool is_of_balls = true;
 };
 
-/// Whether anything is inside of a surface: phi < 0 somewhere.
+/// Tells whether anything is inside of a surface: phi < 0 somewhere.
 bool has_inside(const Volume<float>& phi);
 
-/// The surfaces of a request, by ascending label: the union of what spheres, labels and phi give to
-/// each. Throws UsageError where nothing is given, or a sphere lies outside or between the voxels'
-/// centres; InputError where labels or phi have no voxel inside, or phi is not a number somewhere.
+/// Returns the surfaces of a request, by ascending label: the union of what spheres, labels and phi
+/// give to each. Throws UsageError where nothing is given, or a sphere lies outside or between the
+/// voxels' centres; InputError where labels or phi have no voxel inside, or phi is not a number
+/// somewhere.
 std::vector<FirstSurface> first_surfaces(const SegmentRequest& request, double most_mm,
                                          double reach_mm, int threads);
 

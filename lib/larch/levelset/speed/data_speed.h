@@ -10,7 +10,7 @@
 
 namespace larch::levelset {
 
-/// What D of one label is made of. Images have the size of the layout; x is the fastest axis.
+/// Holds what D of one label is made of. Images have the size of the layout; x is the fastest axis.
 struct DataSpeed {
   BrickLayout layout{};
   SpeedRule rule{};

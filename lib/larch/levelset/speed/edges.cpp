@@ -103,7 +103,7 @@ Volume<float> steepness(const Volume<float>& image, int threads) {
   return steep;
 }
 
-/// The median of those above a hundredth of the largest: the rest is background.
+/// Returns the median of those above a hundredth of the largest: the rest is background.
 double typical_steepness(const Volume<float>& steep) {
   const float least = *std::max_element(steep.begin(), steep.end()) / 100;
   std::vector<float> some;

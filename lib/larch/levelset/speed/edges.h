@@ -8,10 +8,10 @@
 
 namespace larch::levelset {
 
-/// A Gaussian of standard deviation `sigma_mm` along each axis, cut off after three, in doubles.
-/// The voxel at the border counts for those beyond; an axis of one voxel is left alone. Voxels that
-/// are not finite are passed over, the weights of the others then sum to 1; where there is no other
-/// the result is not finite.
+/// Returns a Gaussian of standard deviation `sigma_mm` along each axis, cut off after three, in
+/// doubles. The voxel at the border counts for those beyond; an axis of one voxel is left alone.
+/// Voxels that are not finite are passed over, the weights of the others then sum to 1; where there
+/// is no other the result is not finite.
 Volume<float> smoothed(const Volume<float>& image, double sigma_mm, int threads);
 
 /// Where an image has edges, as LevelsetField stores it.
@@ -24,7 +24,7 @@ struct Edges {
   double largest_advection = 0;  ///< of |A_x| / h_x + ..., spacings in units of unit_mm
 };
 
-/// A voxel that is not finite has no edge (A = 0) and makes none beside it: in differences
+/// Returns a voxel that is not finite has no edge (A = 0) and makes none beside it: in differences
 /// the voxel itself stands for such a neighbour, as it does for one beyond the border.
 ///
 /// `contrast` per mm; 0: the median of |grad I| where that is above a hundredth of its largest

@@ -49,7 +49,7 @@ LARCH_HD int16_t stored_speed(double speed) {
   return static_cast<int16_t>(nearest_integer(within));
 }
 
-/// What D of one label is made of, but for the numbers of a voxel.
+/// Holds what D of one label is made of, but for the numbers of a voxel.
 struct SpeedRule {
   Window window{};         ///< or
   bool is_given = false;   ///< a speed image, divided by given_scale

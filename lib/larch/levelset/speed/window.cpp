@@ -54,8 +54,8 @@ double median_of(std::vector<float>& values) {
   return double{*middle};
 }
 
-/// The standard deviation of the noise: from the median of |I(x - 1) - 2 I(x) + I(x + 1)| along all
-/// axes, where surfaces and slow changes of the intensity count little.
+/// Returns the standard deviation of the noise: from the median of |I(x - 1) - 2 I(x) + I(x + 1)|
+/// along all axes, where surfaces and slow changes of the intensity count little.
 double noise_of(const Around& around) {
   const Volume<float>& image = around.image;
   std::vector<float> bent;

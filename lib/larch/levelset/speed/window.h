@@ -26,8 +26,8 @@ struct SeedIntensities {
   /// Half way between the structure and what is darker around it, and what is brighter.
   std::optional<double> lower{}, upper{};
 };
-/// What the borders of the structure tell. The image is smoothed by a Gaussian of one voxel of the
-/// smallest spacing. A voxel up to kWindowReachMm from the seed lies on a border where its
+/// Returns what the borders of the structure tell. The image is smoothed by a Gaussian of one voxel
+/// of the smallest spacing. A voxel up to kWindowReachMm from the seed lies on a border where its
 /// intensity is half way (within a fifth) between those two voxels up and two down the gradient,
 /// which differ by more than the noise. It is a border of the structure if one of the two is the
 /// seed's median within a quarter of their difference. Borders with less than a quarter of the
@@ -48,8 +48,8 @@ constexpr double kWindowReachMm = 30;
 void leave_out(SeedIntensities& seed, const Volume<float>& image,
                const std::vector<int64_t>& voxels);
 
-/// The window from `lower` to `upper`; where one is missing, as far from the median in the seed as
-/// the other; three times the noise (1 without noise) where both are.
+/// Returns the window from `lower` to `upper`; where one is missing, as far from the median in the
+/// seed as the other; three times the noise (1 without noise) where both are.
 Window automatic_window(const SeedIntensities& seed);
 
 }  // namespace larch::levelset

@@ -40,7 +40,7 @@ struct BrickStep {
   int64_t begin = 0;  ///< of the brick in the image
 };
 
-/// What a step did to a brick, or to several.
+/// Holds what a step did to a brick, or to several.
 struct BrickChange {
   RowMask rows = 0;   ///< with a voxel that changed
   RowMask first = 0;  ///< whose voxel at x = 0 changed

@@ -25,7 +25,7 @@ namespace larch::levelset {
 LARCH_HD float choose(bool mask, float yes, float no) {
   return mask ? yes : no;
 }
-/// The bits of a number, as an integer.
+/// Returns the bits of a number, as an integer.
 LARCH_HD int32_t bits_of(float value) {
   int32_t bits = 0;
   memcpy(&bits, &value, sizeof bits);
@@ -53,7 +53,8 @@ LARCH_HD float quotient(float numerator, float denominator) {
   return is_zero ? numerator : result;
 }
 
-/// The larger, and the smaller; b where they are equal. Not fmaxf, which treats zeros differently.
+/// Returns the larger, and the smaller; b where they are equal. Not fmaxf, which treats zeros
+/// differently.
 template <class F>
 LARCH_HD F larger(F a, F b) {
   return choose(a > b, a, b);
@@ -140,7 +141,7 @@ LARCH_HD F upwind_gradient(const Stencil<F>& p, F speed, const Step& s) {
   return root((x + y) + z);
 }
 
-/// A . grad phi, each difference from the side that A comes from.
+/// Returns a . grad phi, each difference from the side that A comes from.
 template <class F>
 LARCH_HD F upwind_advection(const Stencil<F>& p, F ax, F ay, F az, const Step& s) {
   const F zero(0.0F);
@@ -172,19 +173,19 @@ LARCH_HD F rested(F before, F after) {
   return choose(size > F(kMinimum), after, before);
 }
 
-/// What becomes of a value after a step of a field that is alone. Its bits differ from those before
-/// only where the values do: 0 never changes its sign.
+/// Returns what becomes of a value after a step of a field that is alone. Its bits differ from
+/// those before only where the values do: 0 never changes its sign.
 template <class F>
 LARCH_HD F settle(F before, F after) {
   return held(rested(before, after));
 }
 
-/// Whether two structures share a voxel, from their phi.
+/// Tells whether two structures share a voxel, from their phi.
 LARCH_HD bool overlap(float a, float b) {
   return a + b < 0;
 }
 
-/// The same beside others; `least`: the smallest phi of theirs before the step. Where two
+/// Returns the same beside others; `least`: the smallest phi of theirs before the step. Where two
 /// structures push against each other each may have half of the gap between them, so that
 /// phi_1 + phi_2 >= 0 holds after every step: they never share a voxel.
 template <class F>
@@ -198,7 +199,7 @@ constexpr int32_t kSpeedOne = 16384;
 /// A voxel with this speed keeps its value.
 constexpr int16_t kFrozen = INT16_MIN;
 
-/// A stored speed, or component of A, as a number.
+/// Returns a stored speed, or component of A, as a number.
 LARCH_HD float speed_of(int16_t stored) {
   return static_cast<float>(stored) * (1.0F / static_cast<float>(kSpeedOne));
 }
@@ -229,7 +230,7 @@ enum class Stop : uint8_t {
   kIterations,  ///< StopRules::max_iterations
 };
 
-/// What one step did to one field.
+/// Holds what one step did to one field.
 struct StepCount {
   uint32_t active = 0;   ///< voxels, or bricks, that were computed (depends on the tracker)
   uint32_t changed = 0;  ///< voxels whose value changed
@@ -252,7 +253,7 @@ struct Progress {
   Stop stop = Stop::kNone;
 };
 
-/// What a step did to all fields of a job.
+/// Holds what a step did to all fields of a job.
 struct StepSum {
   uint64_t changed = 0, flipped = 0;
   int64_t most_inside = 0;  ///< of one field
@@ -266,7 +267,7 @@ struct StepSum {
   }
 };
 
-/// The progress after a step.
+/// Returns the progress after a step.
 LARCH_HD Progress advanced(Progress progress, const StepSum& step, const StopRules& rules) {
   ++progress.iterations;
   progress.quiet = step.flipped == 0 ? progress.quiet + 1 : 0;
@@ -284,7 +285,7 @@ LARCH_HD Progress advanced(Progress progress, const StepSum& step, const StopRul
 
 // One voxel of a field, wherever it lies.
 
-/// Whether phi is the same on the whole stencil.
+/// Tells whether phi is the same on the whole stencil.
 LARCH_HD bool is_constant(const Stencil<float>& p) {
   const float c = p.centre;
   return p.xm == c && p.xp == c && p.ym == c && p.yp == c && p.zm == c && p.zp == c &&
@@ -293,7 +294,7 @@ LARCH_HD bool is_constant(const Stencil<float>& p) {
          p.ym_zp == c && p.yp_zp == c;
 }
 
-/// What moves a voxel.
+/// Holds what moves a voxel.
 struct VoxelSpeeds {
   const int16_t* speed = nullptr;
   const int16_t* advection[3] = {};  ///< null: 0 everywhere

@@ -31,9 +31,9 @@ struct CompiledTree : tree::FlatTree {
   }
 };
 
-/// What a device makes of the trees for one walk: the taps as offsets in memory, the trees packed,
-/// the shape of tiles. Made once and read only, by as many threads as want to. The implementations
-/// derive from it.
+/// Holds what a device makes of the trees for one walk: the taps as offsets in memory, the trees
+/// packed, the shape of tiles. Made once and read only, by as many threads as want to. The
+/// implementations derive from it.
 struct WalkPlan {
   WalkPlan() = default;
   virtual ~WalkPlan() = default;
@@ -66,7 +66,7 @@ CompiledModel compile(const Model& model, const image::IntegralSet& set,
 constexpr int kTileLevels = 7;
 Walk chosen_walk(Walk wanted, int depth, double share, const Device& device);
 
-/// What one implementation of the planning receives.
+/// Holds what one implementation of the planning receives.
 struct PlanJob {
   std::span<const CompiledTree> trees;
   std::span<const image::IntegralLayout> layouts;

@@ -25,8 +25,8 @@ struct TreePlan {
   TreePlan(const TreePlan&) = delete;  // the rules of a copy would point into this one's taps
   TreePlan(TreePlan&&) = default;
 
-  /// The value of a weak classifier's feature. `element(channel)`: the element of the voxel in the
-  /// integral volume of a channel.
+  /// Returns the value of a weak classifier's feature. `element(channel)`: the element of the voxel
+  /// in the integral volume of a channel.
   template <class Element>
   int32_t response(size_t weak, const uint32_t* integral, const Element& element) const {
     const features::cpu::VoteRule& rule = rules[weak];
@@ -43,7 +43,7 @@ struct CpuPlan final : WalkPlan {
   std::vector<size_t> channel_level;  ///< index in `levels` of each channel
 };
 
-/// The plan of a job, which cpu::plan made.
+/// Returns the plan of a job, which cpu::plan made.
 inline const CpuPlan& plan_of(const WalkPlan* plan) {
   return static_cast<const CpuPlan&>(*plan);
 }

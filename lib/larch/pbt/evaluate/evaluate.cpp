@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kBytesPerTree = int64_t{64} << 10;
 constexpr int64_t kBytesPerWeak = 1024;
 constexpr int64_t kBytesPerNode = 64;
-/// What all tiles that a GPU holds at a time keep beside lists.
+/// Says what all tiles that a GPU holds at a time keep beside lists.
 constexpr int64_t kGpuTileBytes = int64_t{24} << 20;
 /// The lists of a node, for this level and the next, of all tiles that a GPU holds at a time.
 constexpr int64_t kGpuListBytes = int64_t{16} << 20;

@@ -17,11 +17,11 @@
 
 namespace larch::pbt {
 
-/// The posterior of every voxel of an image: Algorithms 1 and 2 of Birkbeck et al. `T` is float
-/// (p), uint16_t (p * 65535, rounded) or uint8_t (p * 255, rounded). Where `roi` is given and 0,
-/// the result is 0 and nothing is computed. `set` must have been made with the model's channels and
-/// padding and a pad of at least model.reach_along(), on context.device. `queue_items`: most that
-/// may wait at a level of the queue walk; the result does not depend on it.
+/// Returns the posterior of every voxel of an image: Algorithms 1 and 2 of Birkbeck et al. `T` is
+/// float (p), uint16_t (p * 65535, rounded) or uint8_t (p * 255, rounded). Where `roi` is given and
+/// 0, the result is 0 and nothing is computed. `set` must have been made with the model's channels
+/// and padding and a pad of at least model.reach_along(), on context.device. `queue_items`: most
+/// that may wait at a level of the queue walk; the result does not depend on it.
 template <class T>
 Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid& grid,
                    const EvaluateConfig& config, const Context& context,
@@ -35,7 +35,8 @@ template <class T>
 void evaluate_resident(const CompiledModel& model, const image::IntegralSet& set, Buffer<T>& out,
                        const Context& context);
 
-/// What one implementation receives; every pointer is of its device, except those of the host.
+/// Holds what one implementation receives; every pointer is of its device, except those of the
+/// host.
 struct EvaluateJob {
   Vec3i size{};
   std::span<const image::IntegralLayout> layouts;  ///< host
@@ -59,7 +60,7 @@ void evaluate(const EvaluateJob& job, const Context& context);
 /// farther.
 int32_t slab_halo(const Model& model);
 
-/// What the slabs of an evaluation depend on.
+/// Returns what the slabs of an evaluation depend on.
 SlabNeeds needs_of(const Model& model);
 inline SlabPlan plan_slabs(const Model& model, const SlabProblem& problem) {
   return plan_slabs(needs_of(model), problem);
@@ -72,8 +73,9 @@ Volume<T> evaluate_slabs(const Model& model, std::span<const Volume<int16_t>> co
                          const EvaluateConfig& config, const SlabPlan& plan, const Context& context,
                          const Volume<uint8_t>* roi = nullptr);
 
-/// The same with the plan for so much memory: the result does not depend on memory_bytes (0:
-/// default_memory_bytes). What a slab takes beside `voxels` and the result is at most memory_bytes.
+/// Returns the same with the plan for so much memory: the result does not depend on memory_bytes
+/// (0: default_memory_bytes). What a slab takes beside `voxels` and the result is at most
+/// memory_bytes.
 template <class T>
 Volume<T> evaluate_volume(const Model& model, std::span<const Volume<int16_t>> components,
                           const EvaluateConfig& config, int64_t memory_bytes,

@@ -45,7 +45,7 @@ struct TileLevel {
     listed.assign(static_cast<size_t>(slot_count()), 0);
   }
   int32_t slot_count() const { return slots_in_row * size.y * size.z; }
-  /// First x of a slot of a row.
+  /// Returns the first x of a slot of a row.
   int slot_x(int slot) const {
     const int x = lo.x + slot * kLanes;
     return narrow ? x : std::min(x, image.x - kLanes);
@@ -156,7 +156,7 @@ class TileStrongTest {
   size_t channel_of(int32_t weak) const {
     return static_cast<size_t>(tree_->channels[static_cast<size_t>(weak)]);
   }
-  /// Index of the level that a weak classifier reads.
+  /// Returns the index of the level that a weak classifier reads.
   int32_t level_of(int32_t weak) const { return tree_->levels[static_cast<size_t>(weak)]; }
 
   /// The slots that the visiting voxels read at each level. Reading a whole slot was measured to

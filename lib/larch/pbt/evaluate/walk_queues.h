@@ -28,8 +28,8 @@ constexpr uint32_t chunks_of(int64_t items) {
   return static_cast<uint32_t>((items + kQueueChunk - 1) / kQueueChunk);
 }
 
-/// Voxels that start at the root together, and items of a level that are worked off together:
-/// their children are no more than `most_items`.
+/// Returns voxels that start at the root together, and items of a level that are worked off
+/// together: their children are no more than `most_items`.
 constexpr int64_t root_portion(int64_t most_items) {
   return most_items / 4 > 0 ? most_items / 4 : 1;
 }
@@ -41,8 +41,8 @@ constexpr int64_t level_portion(int64_t most_items) {
 /// of a queue stays.
 std::vector<Queue> take_portion(std::vector<Queue>& waiting, int64_t items);
 
-/// Bytes on the device for walks of `voxels` voxels through a tree of `depth` levels with so many
-/// nodes, at most.
+/// Returns bytes on the device for walks of `voxels` voxels through a tree of `depth` levels with
+/// so many nodes, at most.
 int64_t queue_bytes(int64_t voxels, int depth, int64_t nodes, int64_t most_items);
 
 }  // namespace larch::pbt

@@ -37,7 +37,7 @@ void check_classes(const SampleSet& samples, bool allow_constant) {
   }
 }
 
-/// A model without trees.
+/// Returns a model without trees.
 Model start_model(const TrainConfig& config, const image::ModelSpace& space,
                   const std::vector<TrainingVolume>& volumes, const SampleSet& samples,
                   uint64_t seed) {
@@ -47,8 +47,8 @@ Model start_model(const TrainConfig& config, const image::ModelSpace& space,
   return model;
 }
 
-/// The best threshold on held-out volumes. The whole volumes are evaluated, in model space, with
-/// the voxels at the boundary that no samples are drawn from.
+/// Returns the best threshold on held-out volumes. The whole volumes are evaluated, in model space,
+/// with the voxels at the boundary that no samples are drawn from.
 std::optional<ScoredThreshold> best_threshold(const Model& model,
                                               const std::vector<TrainingVolume>& volumes,
                                               std::span<const size_t> held_out,

@@ -145,7 +145,8 @@ tree::Miner make_miner(Material& m, const Model& start, const std::vector<uint32
   };
 }
 
-/// Voxels that the samples of either class stand for, if volume v counts occurrences[v] times.
+/// Returns voxels that the samples of either class stand for, if volume v counts occurrences[v]
+/// times.
 std::array<double, 2> class_voxels(const SampleSet& samples,
                                    const std::vector<uint32_t>& occurrences) {
   std::array<double, 2> voxels{0, 0};
@@ -223,7 +224,7 @@ tree::PartialTree resume_from(const PartialModel& checkpoint, const Material& m,
   return {grown_of(extract_tree(old, old.trees() - 1)), checkpoint.finished - old.roots.back()};
 }
 
-/// How often each volume counts for a tree: the first draw in which both classes occur.
+/// Returns how often each volume counts for a tree: the first draw in which both classes occur.
 std::vector<uint32_t> draw_volumes(std::span<const size_t> train_volumes, size_t all_volumes,
                                    const SampleSet& samples, bool allow_constant, uint64_t seed) {
   constexpr uint64_t kAttempts = 1000;

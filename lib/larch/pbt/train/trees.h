@@ -15,7 +15,8 @@
 
 namespace larch::pbt {
 
-/// What all trees of a run are grown from: volumes, samples and where their features come from.
+/// Holds what all trees of a run are grown from: volumes, samples and where their features come
+/// from.
 struct Material {
   const TrainConfig& config;
   const std::vector<TrainingVolume>& volumes;
@@ -26,7 +27,7 @@ struct Material {
   features::LinearSource& source;                 ///< of samples
   const features::LinearSource& held_out_source;  ///< of held_out
   std::span<const learning::CodeMap> maps;        ///< of the columns
-  /// How often each volume counts for each tree of an ensemble; empty without bootstrap.
+  /// Says how often each volume counts for each tree of an ensemble; empty without bootstrap.
   const std::vector<std::vector<uint32_t>>& occurrences;
 
   size_t trees() const;

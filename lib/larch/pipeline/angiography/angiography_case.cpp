@@ -217,7 +217,7 @@ void check_volume_options(const AngiographyOptions& o) {
   }
 }
 
-/// The options of a case: what its row of a list says stands for the flags.
+/// Returns the options of a case: what its row of a list says stands for the flags.
 AngiographyOptions options_of_case(const cases::CaseJob& c, const AngiographyOptions& given) {
   AngiographyOptions o = given;
   const auto take = [&](const char* column, std::string& to) {

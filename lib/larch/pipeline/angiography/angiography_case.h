@@ -54,7 +54,7 @@ constexpr auto enum_names(ShutterChoice*) {
                                                  {ShutterChoice::kNone, "none"}});
 }
 
-/// What contrast agent does to the values.
+/// Says what contrast agent does to the values.
 enum class ContrastChoice {
   kFile,    ///< what a DICOM file says; it lowers those of other files
   kLowers,  ///< values rise with the X-rays that arrive
@@ -121,14 +121,14 @@ struct AngiographyOptions {
       Field{"batch-frames", batch_frames, "frames worked on at a time; 0: by memory", 0, 4096}
           .no_effect_on_results());
   }
-  /// The grid that a field of motion over `grid` is written on.
+  /// Returns the grid that a field of motion over `grid` is written on.
   Grid field_grid(const Grid& grid) const;
 };
 
-/// The columns of a list that stand for flags of their cases: mask_frames, frames and roi.
+/// Returns the columns of a list that stand for flags of their cases: mask_frames, frames and roi.
 std::vector<CaseColumn> angiography_columns();
 
-/// What of a run has no code for a card; empty: nothing.
+/// Returns what of a run has no code for a card; empty: nothing.
 std::string subtracted_on_cpu_alone(const AngiographyOptions& o);
 
 /// Throws UsageError for settings that contradict each other, whatever the image.

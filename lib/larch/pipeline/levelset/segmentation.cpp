@@ -27,8 +27,8 @@ void check_segmentation_fits(const cases::CaseJob& c, const Grid& grid) {
   }
 }
 
-/// The first of `names` that is the file of some label beside `path`: the labels of a label map are
-/// not known before it is read.
+/// Returns the first of `names` that is the file of some label beside `path`: the labels of a label
+/// map are not known before it is read.
 std::string file_of_label(const std::string& path, const std::set<std::string>& names) {
   const std::string ending = file_extension(path);
   const std::string resolved = resolved_name(path);
@@ -41,14 +41,14 @@ std::string file_of_label(const std::string& path, const std::set<std::string>& 
   return "";
 }
 
-/// The header of the image; what is odd in it is said when the image is read.
+/// Returns the header of the image; what is odd in it is said when the image is read.
 ImageInfo probe_quietly(const cases::CaseJob& c) {
   ReadOptions read = c.read;
   read.warn = nullptr;
   return probe_image(c.row.image, read);
 }
 
-/// The header of the 4-D image of a case. Throws InputError if it has but one frame.
+/// Returns the header of the 4-D image of a case. Throws InputError if it has but one frame.
 ImageInfo probe_series(const cases::CaseJob& c) {
   ImageInfo info = probe_quietly(c);
   if (info.frames > 1) return info;

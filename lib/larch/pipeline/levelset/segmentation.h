@@ -72,8 +72,8 @@ nlohmann::ordered_json segmentation_report(const levelset::SegmentResult& result
 /// Active and changed voxels of all labels over the iterations. A brick counts as its voxels.
 RgbImage segmentation_plot(const levelset::SegmentResult& result, const std::string& name);
 
-/// The files and figures of a finished job; `by_label`: those of each label too. Rejected if no
-/// voxel is inside.
+/// Returns the files and figures of a finished job; `by_label`: those of each label too. Rejected
+/// if no voxel is inside.
 Outputs segmentation_outputs(const cases::CaseJob& c, bool by_label,
                              const std::shared_ptr<const SegmentationJob>& job);
 

@@ -24,7 +24,7 @@ using levelset::StepCount;
 /// Rows of the history in the report, and points of the picture, at most.
 constexpr size_t kMaximumRows = 2000;
 
-/// The iterations from one row to the next: 1, 2, 5, 10, ...
+/// Returns the iterations from one row to the next: 1, 2, 5, 10, ...
 size_t stride_of(size_t iterations) {
   size_t stride = 1;
   for (int i = 0; iterations / stride > kMaximumRows; ++i)
@@ -32,8 +32,8 @@ size_t stride_of(size_t iterations) {
   return stride;
 }
 
-/// A row for each iteration at a multiple of the stride, and for the last one. `flipped`: of all
-/// iterations since the row before.
+/// Returns a row for each iteration at a multiple of the stride, and for the last one. `flipped`:
+/// of all iterations since the row before.
 Json history_of(const std::vector<StepCount>& history, int64_t inside_at_end) {
   const size_t stride = stride_of(history.size());
   Json rows = {{"every", stride},          {"iteration", Json::array()}, {"active", Json::array()},
@@ -122,7 +122,7 @@ void add_figures(const SegmentationJob& job, Outputs& outputs) {
                  "it larger, or choose --lower and --upper around its intensities");
 }
 
-/// The file of one label beside that of all: "wm.label2.vtk" of "wm.vtk".
+/// Returns the file of one label beside that of all: "wm.label2.vtk" of "wm.vtk".
 std::string name_of_label(const std::string& path, int32_t label) {
   return cases::companion_of(path, ".label" + std::to_string(label) + file_extension(path));
 }

@@ -75,34 +75,34 @@ struct SegmentationSeeds {
   /// With label 0 those of the background. Throws UsageError, and InputError for a file of points
   /// that cannot be read or has none.
   std::vector<levelset::Sphere> spheres() const;
-  /// The images that are given, with the flags that name them.
+  /// Returns the images that are given, with the flags that name them.
   std::vector<std::pair<std::string, std::string>> images() const;
 
-  /// The configuration with the curvature_weight that the scalings of ITK's
+  /// Returns the configuration with the curvature_weight that the scalings of ITK's
   /// ThresholdSegmentationLevelSetImageFilter, or the smallest ball that survives, stand for.
   levelset::LevelsetConfig weighted(levelset::LevelsetConfig config, const Grid& grid) const;
 };
 
-/// What the seeds ask for on this grid, without volumes, after a look at the headers of all images:
-/// spheres lie in the image, images on its grid, and the time step is stable unless a speed image
-/// decides on it. Throws what the segmentation would throw.
+/// Returns what the seeds ask for on this grid, without volumes, after a look at the headers of all
+/// images: spheres lie in the image, images on its grid, and the time step is stable unless a speed
+/// image decides on it. Throws what the segmentation would throw.
 levelset::SegmentRequest request_on_grid(const SegmentationSeeds& seeds,
                                          const levelset::LevelsetConfig& config,
                                          const std::string& image, const Grid& grid,
                                          const ReadOptions& read);
 
-/// The image, smoothed by smooth_mm. Voxels that are not finite stay, unless read.nan_value
+/// Returns the image, smoothed by smooth_mm. Voxels that are not finite stay, unless read.nan_value
 /// replaces them: the level set has a rule for them.
 Volume<float> read_image(const std::string& image, const SegmentationSeeds& seeds, ReadOptions read,
                          int threads);
 
-/// The image and all that the seeds name. Throws InputError; also where grids differ, or a label
-/// map to start from is empty.
+/// Returns the image and all that the seeds name. Throws InputError; also where grids differ, or a
+/// label map to start from is empty.
 levelset::SegmentRequest read_segmentation(const std::string& image, const SegmentationSeeds& seeds,
                                            const levelset::LevelsetConfig& config,
                                            const ReadOptions& read, int threads);
 
-/// The seeds of a case of a list: `for_all`, the label map in the column `label`, and the
+/// Returns the seeds of a case of a list: `for_all`, the label map in the column `label`, and the
 /// spheres in the columns `sphere_mm` and `sphere_index`, each "x,y,z,radius" with a label as 5th
 /// number if it is not 1 (0: background), several parted by semicolons. Cells that are empty or
 /// "n/a" hold none. Throws InputError, which names the case and the column, for what is no such

@@ -33,9 +33,9 @@ std::string name_in(const std::string& folder, int number, const std::string& en
   return folder + "/" + sample_case_name(number) + "." + ending;
 }
 
-/// The first picture of a file in nepers. Values of which the file does not say that they are
-/// logarithms are taken as proportional to the photons; how logarithms are scaled no file says, so
-/// that they are taken to be scaled like the samples.
+/// Returns the first picture of a file in nepers. Values of which the file does not say that they
+/// are logarithms are taken as proportional to the photons; how logarithms are scaled no file says,
+/// so that they are taken to be scaled like the samples.
 phantom::Plane read_body(const std::string& path, const phantom::AngiogramConfig& config) {
   SequenceReader reader(path);
   const Angiogram& about = reader.about();
@@ -53,7 +53,7 @@ phantom::Plane read_body(const std::string& path, const phantom::AngiogramConfig
   return plane;
 }
 
-/// One frame.
+/// Returns one frame.
 Grid frame_grid(const phantom::AngiogramConfig& config) {
   Grid grid;
   grid.size = {config.size[0], config.size[1], 1};
@@ -69,8 +69,8 @@ SequenceHeader sequence_header(const phantom::AngiogramConfig& config) {
   return header;
 }
 
-/// The header of a DICOM file, which tells also which frames are the mask of the others. `body`:
-/// the digest of the picture whose body it has; may be empty.
+/// Returns the header of a DICOM file, which tells also which frames are the mask of the others.
+/// `body`: the digest of the picture whose body it has; may be empty.
 XaHeader xa_header(const phantom::Angiogram& a, const std::string& body) {
   const phantom::AngiogramConfig& config = a.config;
   XaHeader header;

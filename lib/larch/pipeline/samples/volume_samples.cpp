@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The image of a case: a file, or the folder of a DICOM series.
+/// Returns the image of a case: a file, or the folder of a DICOM series.
 std::string image_name(const std::string& format, int number) {
   return "images/" + sample_case_name(number) + (format == "dicom" ? "" : "." + format);
 }
@@ -56,7 +56,7 @@ void add_lists(int training, int test, const std::string& format, bool has_poses
   outputs.add("labels.tsv", [=](const std::string& path) { write_label_table(path, table); });
 }
 
-/// A Decathlon dataset.json.
+/// Returns a Decathlon dataset.json.
 std::string dataset_json(const OrgansRequest& request) {
   Json json{{"name", "Larch samples"},
             {"description", "Procedural volumes with known truth"},
@@ -248,7 +248,7 @@ std::string truth_text(const Copy& copy, const phantom::WarpedCase& made,
   return json.dump(2) + "\n";
 }
 
-/// The files of a copy; returns its row of cases.tsv.
+/// Returns the files of a copy; returns its row of cases.tsv.
 std::string add_copy(const WarpedRequest& request, const Copy& copy, const ReadOptions& read,
                      const Context& context, Outputs& outputs) {
   const int threads = context.threads;

@@ -39,11 +39,11 @@ struct SplitRule {
   double min_gain = 0;
   uint64_t seed = 0, share_bound = UINT64_MAX;
 
-  /// Whether a node looks at a column; share_bound / 2^64 is the probability.
+  /// Tells whether a node looks at a column; share_bound / 2^64 is the probability.
   LARCH_HD bool looks_at(uint64_t node, uint32_t column) const {
     return share_bound == UINT64_MAX || hash64(seed, node, column) < share_bound;
   }
-  /// Bytes of the histograms of a leaf.
+  /// Returns bytes of the histograms of a leaf.
   int64_t histogram_bytes(size_t slots) const {
     return int64_t{4} * bins * classes * static_cast<int64_t>(slots);
   }
@@ -132,9 +132,9 @@ struct ImpuritySums {
   }
 };
 
-/// The best test on one column at one leaf, not found where none gains enough. `upto(c, b)`:
-/// samples of class c in the bins 0 .. b; `weight(c)`: of the class; `entropy`: see ImpuritySums.
-/// Classes without a sample may be left out.
+/// Returns the best test on one column at one leaf, not found where none gains enough. `upto(c,
+/// b)`: samples of class c in the bins 0 .. b; `weight(c)`: of the class; `entropy`: see
+/// ImpuritySums. Classes without a sample may be left out.
 template <class Upto, class Weight>
 LARCH_HD LeafSplit best_test(const SplitRule& rule, uint32_t column, const Upto& upto,
                              const Weight& weight, const int64_t* entropy) {

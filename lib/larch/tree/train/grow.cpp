@@ -35,7 +35,7 @@ struct Growth {
   std::shared_ptr<const learning::PreparedColumns> prepared{};  ///< those that the tree may use
 };
 
-/// What a node is trained on.
+/// Holds what a node is trained on.
 struct NodeTask {
   size_t node = 0;
   std::shared_ptr<const learning::PreparedColumns> columns;
@@ -52,7 +52,7 @@ int rounds_at(const TreeConfig& config, int depth) {
   return config.rounds[std::min(static_cast<size_t>(depth), config.rounds.size() - 1)];
 }
 
-/// Those of `columns` (empty: all of the task's source), prepared.
+/// Returns those of `columns` (empty: all of the task's source), prepared.
 std::shared_ptr<const learning::PreparedColumns> prepare_columns(
     const GrowTask& task, const std::vector<uint32_t>& columns, const Context& context) {
   const learning::FeatureSource& source = task.training.source;
@@ -63,7 +63,7 @@ std::shared_ptr<const learning::PreparedColumns> prepare_columns(
   return source.prepare({columns, maps}, context);
 }
 
-/// The columns that a node may choose from.
+/// Returns the columns that a node may choose from.
 std::shared_ptr<const learning::PreparedColumns> node_columns(const Growth& g, uint64_t heap_index,
                                                               const Context& context) {
   const GrowTask& task = g.task;

@@ -46,7 +46,7 @@ struct SampleSource {
   const Samples& samples;
 };
 
-/// What a tree is grown from. What it refers to outlives the growth.
+/// Holds what a tree is grown from. What it refers to outlives the growth.
 struct GrowTask {
   const TreeConfig& config;
   const ValidationConfig& validation;
@@ -74,8 +74,8 @@ struct GrownTree {
   std::vector<std::vector<HeldOutVisit>> visits;
 };
 
-/// A tree without nodes: what the configuration says of evaluation, and the mean mass of `samples`.
-/// Throws UsageError if there are none.
+/// Returns a tree without nodes: what the configuration says of evaluation, and the mean mass of
+/// `samples`. Throws UsageError if there are none.
 Ensemble start_tree(const TreeConfig& config, const Samples& samples);
 
 /// Grows the tree from the root, level by level: the recursion of Tu 2005 (Probabilistic

@@ -23,7 +23,7 @@ struct RoundColumns {
   std::vector<learning::CodeMap> maps;  ///< of each
 };
 
-/// All columns of a source.
+/// Returns all columns of a source.
 RoundColumns all_columns(std::shared_ptr<const learning::FeatureSource> source,
                          std::vector<learning::CodeMap> maps);
 /// Draws `wanted` of the columns by hash; all, if there are no more.
@@ -42,7 +42,7 @@ struct ForestTree {
   std::vector<uint32_t> counts;  ///< [node][class] when the tree is grown
 };
 
-/// What a tree is grown from.
+/// Holds what a tree is grown from.
 struct ForestTask {
   const ForestConfig& config;
   uint32_t classes = 0;
@@ -72,7 +72,7 @@ struct GrownForestTree {
 /// rounds.
 GrownForestTree grow_tree(const ForestTask& task, const Context& context);
 
-/// The nodes of grown trees as a forest; `feature_of(tree, pick)` numbers the features.
+/// Returns the nodes of grown trees as a forest; `feature_of(tree, pick)` numbers the features.
 Forest forest_of(const std::vector<ForestTree>& trees, uint32_t classes,
                  std::span<const uint32_t> class_weight,
                  const std::function<uint32_t(size_t tree, const PickedColumn&)>& feature_of);

@@ -15,7 +15,7 @@
 
 namespace larch::tree {
 
-/// The weak classifiers of a node.
+/// Returns the weak classifiers of a node.
 std::span<const WeakClassifier> weaks_of(const Ensemble& tree, const Node& node);
 
 /// Routes all training samples of a node to its children, those whose posterior lies within

@@ -34,7 +34,7 @@ struct NodeSamples {
   std::vector<HeldOutVisit> held_out;
 };
 
-/// Those that visit a node.
+/// Returns those that visit a node.
 inline std::vector<uint32_t> visited_samples(const NodeSamples& list) {
   std::vector<uint32_t> index;
   index.reserve(list.held_out.size());
@@ -42,7 +42,7 @@ inline std::vector<uint32_t> visited_samples(const NodeSamples& list) {
   return index;
 }
 
-/// The seed of everything that a tree of several draws.
+/// Returns the seed of everything that a tree of several draws.
 inline uint64_t tree_seed(uint64_t seed, size_t tree) {
   constexpr uint64_t kStream = 0x74726565;  // "tree"
   return hash64(seed, kStream, tree);
@@ -72,8 +72,8 @@ std::vector<uint32_t> select_samples(const Samples& samples, const NodeSamples& 
 std::vector<double> initial_weights(const Samples& samples, const std::vector<uint32_t>& selected,
                                     const NodeSamples& list, Balance balance);
 
-/// The `wanted` of lowest hash among the columns `from` of `all` columns, ascending. Empty stands
-/// for all columns, in `from` and in the result.
+/// Returns the `wanted` of lowest hash among the columns `from` of `all` columns, ascending. Empty
+/// stands for all columns, in `from` and in the result.
 std::vector<uint32_t> draw_columns(const std::vector<uint32_t>& from, size_t all, size_t wanted,
                                    uint64_t seed, uint64_t id);
 

@@ -27,7 +27,7 @@ std::vector<double> frontier_posteriors(const Ensemble& tree, const std::vector<
                                         const std::vector<std::vector<HeldOutVisit>>& visits,
                                         size_t count);
 
-/// The ensemble without the nodes below a depth.
+/// Returns the ensemble without the nodes below a depth.
 Ensemble cut_at(const Ensemble& trees, int depth);
 
 /// Posterior of the samples 0 .. count - 1 of a source, by an ensemble whose features are columns

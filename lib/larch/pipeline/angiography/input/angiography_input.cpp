@@ -45,7 +45,7 @@ int parse_number(const std::string& text, const std::string& whole, const std::s
                    what + "; name the mask with --mask-frames");
 }
 
-/// The contrast frames of an item with their mask frames.
+/// Returns the contrast frames of an item with their mask frames.
 std::map<int, std::vector<int>> masks_of_item(const Angiogram& about, const MaskItem& item) {
   std::map<int, std::vector<int>> masks;
   if (item.operation == MaskOperation::kNone) return masks;
@@ -150,8 +150,8 @@ bool takes_modality(const Angiogram& about, const dsa::DsaConfig& config) {
   return !about.modality.empty() && !is_log;
 }
 
-/// What the values of a file mean, which begin at 0 whatever the sign of the file's; `config` is
-/// told in the same unit what is dark.
+/// Returns what the values of a file mean, which begin at 0 whatever the sign of the file's;
+/// `config` is told in the same unit what is dark.
 dsa::StoredValues values_of(const Angiogram& about, dsa::DsaConfig& config) {
   dsa::StoredValues stored;
   stored.bits = about.bits;
@@ -169,7 +169,7 @@ dsa::StoredValues values_of(const Angiogram& about, dsa::DsaConfig& config) {
   return stored;
 }
 
-/// The frames to subtract, and those that the mask is looked for in.
+/// Returns the frames to subtract, and those that the mask is looked for in.
 std::vector<int> wanted_frames(const AngiographyOptions& o, const Angiogram& about) {
   if (!o.frames.empty()) return parse_frames(o.frames, about.frames, "--frames");
   std::vector<int> all(static_cast<size_t>(about.frames));
@@ -213,9 +213,9 @@ std::string words_of(const dsa::MaskGroup& group) {
   return text;
 }
 
-/// The pixels of a frame in the region of interest. Throws UsageError for a rectangle or a polygon
-/// that is not within the frame, and InputError for a mask that cannot be read, has another size or
-/// leaves no pixel.
+/// Returns the pixels of a frame in the region of interest. Throws UsageError for a rectangle or a
+/// polygon that is not within the frame, and InputError for a mask that cannot be read, has another
+/// size or leaves no pixel.
 std::vector<uint8_t> region_of_interest(const cases::CaseJob& c, const AngiographyOptions& o,
                                         const Grid& grid) {
   std::vector<uint8_t> region = dsa::whole_region(grid.size);
@@ -242,7 +242,7 @@ std::vector<uint8_t> region_of_interest(const cases::CaseJob& c, const Angiograp
   return region;
 }
 
-/// What the collimator leaves by the file; empty: the file does not say it.
+/// Returns what the collimator leaves by the file; empty: the file does not say it.
 std::vector<uint8_t> shutter_of(const Angiogram& about) {
   std::vector<uint8_t> open;
   for (int64_t p = 0; about.shutter.is_given() && p < about.grid.voxels(); ++p) {

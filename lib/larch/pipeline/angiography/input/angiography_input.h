@@ -51,13 +51,13 @@ struct OpenAngiogram {
 OpenAngiogram open_angiogram(const cases::CaseJob& c, const AngiographyOptions& o,
                              const Context& context);
 
-/// The pixels of a label map that are not 0, as regions of larch/dsa have them.
+/// Returns the pixels of a label map that are not 0, as regions of larch/dsa have them.
 std::vector<uint8_t> region_of_labels(const LabelVolume& labels);
 
-/// The sha256, as text, of all that decides the pixels of a subtraction: the bytes of the file and
-/// of those that its header names, configuration, masks, region and collimator, and the version of
-/// Larch. UIDs are made of it, so that the same run gives the same file, and no other run one with
-/// the same UIDs. Throws InputError if a file cannot be read.
+/// Returns the sha256, as text, of all that decides the pixels of a subtraction: the bytes of the
+/// file and of those that its header names, configuration, masks, region and collimator, and the
+/// version of Larch. UIDs are made of it, so that the same run gives the same file, and no other
+/// run one with the same UIDs. Throws InputError if a file cannot be read.
 std::string angiography_identity(const dsa::DsaConfig& config, const Angiogram& about,
                                  const dsa::PreparedSequence& prepared);
 

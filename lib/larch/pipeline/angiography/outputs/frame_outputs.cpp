@@ -30,7 +30,7 @@ std::vector<picture::Arrow> arrows_of(const PreviewFrame& frame, const dsa::Bloc
   return arrows;
 }
 
-/// The panels of a frame: two where it has no shifted picture.
+/// Returns the panels of a frame: two where it has no shifted picture.
 std::vector<picture::Panel> panels_of(std::span<const int16_t> uncorrected,
                                       std::span<const int16_t> shifted,
                                       std::span<const int16_t> corrected) {

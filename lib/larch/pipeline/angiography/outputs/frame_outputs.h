@@ -21,18 +21,19 @@ std::span<const T> part_of(const std::vector<T>& all, size_t at, size_t count) {
   return std::span(all).subspan(at * count, count);
 }
 
-/// The first line of the grid: frame (as in the file, counted from 0), block (i, j, of volumes k),
-/// its centre, vector and vector before repair in pixels, similarity at the start vector and at the
-/// vector found (EHD or entropy), confidence, pixels that count, share of them beyond the bins, and
-/// status: ok, replaced (by its neighbours), unreliable (its vector is that of its neighbours too)
-/// or outside.
+/// Returns the first line of the grid: frame (as in the file, counted from 0), block (i, j, of
+/// volumes k), its centre, vector and vector before repair in pixels, similarity at the start
+/// vector and at the vector found (EHD or entropy), confidence, pixels that count, share of them
+/// beyond the bins, and status: ok, replaced (by its neighbours), unreliable (its vector is that of
+/// its neighbours too) or outside.
 std::string grid_header(bool is_volume);
 
-/// The lines of the blocks of one frame. The same numbers are the same text on every machine.
+/// Returns the lines of the blocks of one frame. The same numbers are the same text on every
+/// machine.
 std::string grid_rows(int frame, const dsa::BlockGrid& grid,
                       std::span<const dsa::BlockMatch> matches, dsa::Metric metric);
 
-/// A vector in pixels.
+/// Returns a vector in pixels.
 inline Vec3d pixels_of_q16(const Vec3i& q16) {
   return q16.cast<double>() / (1 << dsa::kVectorBits);
 }
@@ -45,7 +46,7 @@ struct PreviewFrame {
   std::vector<int16_t> shifted{};  ///< may be empty: of volumes
   std::vector<Vec3i> vectors{};    ///< Q16, by block; may be empty
 };
-/// A copy of frame `at` of a batch, or of a slice of a volume. `size`: of a frame.
+/// Returns a copy of frame `at` of a batch, or of a slice of a volume. `size`: of a frame.
 PreviewFrame preview_frame(int frame, const dsa::SubtractedFrames& result, size_t at,
                            const Vec3i& size, std::span<const Vec3i> vectors);
 

@@ -22,7 +22,7 @@ constexpr double kUsualFrameMs = 133;
 /// Words of the report, by dsa::Correction.
 constexpr std::array<const char*, 3> kCorrections{"blocks", "shift", "none"};
 
-/// The derivation, for the header of a derived file.
+/// Returns the derivation, for the header of a derived file.
 std::string derivation_of(const dsa::PreparedSequence& prepared, const dsa::DsaConfig& config,
                           const Vec3i& size) {
   std::string how = "not corrected for motion";
@@ -86,7 +86,7 @@ void add_scores(Json& json, const dsa::FrameScores& scores) {
   json["vessel_pixels"] = scores.vessel_pixels;
 }
 
-/// The lower median of the rms of those frames that have one; NaN of none.
+/// Returns the lower median of the rms of those frames that have one; NaN of none.
 double median_rms(const std::vector<dsa::FrameRow>& rows,
                   dsa::ImageScores dsa::FrameScores::*image) {
   std::vector<double> values;
@@ -108,14 +108,14 @@ bool is_worse(const dsa::FrameRow& row) {
   return row.scores.corrected.rms > row.scores.uncorrected.rms;
 }
 
-/// The frames with blocks that were searched that are corrected so in the end.
+/// Returns the frames with blocks that were searched that are corrected so in the end.
 int64_t corrected_by(const std::vector<dsa::FrameRow>& rows, dsa::Correction correction) {
   return count_rows(rows, [&](const dsa::FrameRow& row) {
     return row.blocks.all > row.blocks.outside && row.figures.correction == correction;
   });
 }
 
-/// The sum over all frames.
+/// Returns the sum over all frames.
 dsa::BlockCounts blocks_of(const std::vector<dsa::FrameRow>& rows) {
   dsa::BlockCounts sum;
   for (const dsa::FrameRow& row : rows) {
@@ -161,7 +161,7 @@ XaHeader native_header(const Angiogram& about, const dsa::PreparedSequence& prep
   return header;
 }
 
-/// The figures of a frame, for the report. `fraction_bits`: of samples.
+/// Returns the figures of a frame, for the report. `fraction_bits`: of samples.
 Json frame_json(const dsa::FrameRow& row, const AngiographyOptions& o, bool has_shift,
                 int fraction_bits) {
   const dsa::FrameFigures& figures = row.figures;

@@ -16,7 +16,7 @@
 
 namespace larch::pipeline {
 
-/// The parts of each frame that are computed for the files and scores.
+/// Returns the parts of each frame that are computed for the files and scores.
 dsa::SequenceWants outputs_wants(const cases::CaseJob& c, const AngiographyOptions& o);
 
 /// Throws UsageError if so many subtracted frames do not fit the formats of the files, and
