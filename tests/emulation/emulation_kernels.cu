@@ -11,6 +11,17 @@
 namespace larch::test {
 namespace {
 
+constexpr uint32_t kAll = 0xffffffffU;
+
+__global__ void lanes_kernel(uint32_t* out) {
+  const uint32_t t = threadIdx.x, lane = t % 32;
+  out[t] = __ballot_sync(kAll, lane % 3 == 0);
+  out[64 + t] = __reduce_add_sync(kAll, t);
+  out[128 + t] = __shfl_up_sync(kAll, t, 1U);
+  out[192 + t] = __shfl_sync(kAll, t, 5);
+  out[256 + t] = static_cast<uint32_t>(__syncthreads_or(static_cast<int>(t == 40)));
+}
+
 /// Every thread writes, and reads what another warp wrote.
 __global__ void neighbour_kernel(uint32_t* out, bool has_barrier) {
   __shared__ uint32_t values[128];
@@ -90,7 +101,26 @@ __global__ void no_address_kernel(uint32_t* out) {
   asm("ld.shared.u32 %0, [%1];" : "=r"(*out) : "r"(first - 4));
 }
 
-/// Sums over the block; keys are sorted.
+/// Parts of words, products and shifts, of pairs of numbers.
+__global__ void words_kernel(const uint32_t* pairs, uint32_t* out) {
+  const uint32_t a = __ldg(pairs + 2 * threadIdx.x), b = __ldg(pairs + 2 * threadIdx.x + 1);
+  uint32_t* const own = out + 8 * threadIdx.x;
+  own[0] = __vminu4(a, b);
+  own[1] = __vmaxu4(a, b);
+  own[2] = __vmaxu2(a, b);
+  own[3] = __byte_perm(a, b, 0x5432);
+  own[4] = __byte_perm(a, b, 0x7610);
+  own[5] = __umulhi(a, b);
+  own[6] = static_cast<uint32_t>(
+      __viaddmin_s32_relu(static_cast<int32_t>(a), static_cast<int32_t>(b), 1000));
+  uint32_t bits;
+  asm("{ .reg .u64 all; shr.u64 all, %1, %2; cvt.u32.u64 %0, all; }"
+      : "=r"(bits)
+      : "l"(static_cast<uint64_t>(b) << 32 | a), "r"(b % 70));
+  own[7] = bits;
+}
+
+/// Sums over the block, and the extremes of numbers with a sign over a warp; keys are sorted.
 __global__ void block_kernel(const int32_t* keys, uint32_t* out, bool has_barrier) {
   using Reduce = cub::BlockReduce<uint32_t, 64>;
   using Sort = cub::BlockRadixSort<int32_t, 64, 4>;
@@ -103,8 +133,10 @@ __global__ void block_kernel(const int32_t* keys, uint32_t* out, bool has_barrie
   }
   int32_t own[4];
   for (uint32_t i = 0; i < 4; ++i) own[i] = keys[i * 64 + threadIdx.x];
+  out[2] = static_cast<uint32_t>(__reduce_min_sync(kAll, threadIdx.x < 32 ? own[0] : -1000000));
+  out[3] = static_cast<uint32_t>(__reduce_max_sync(kAll, threadIdx.x < 32 ? own[0] : -1000000));
   Sort(sorting).Sort(own);
-  for (uint32_t i = 0; i < 4; ++i) out[2 + threadIdx.x * 4 + i] = static_cast<uint32_t>(own[i]);
+  for (uint32_t i = 0; i < 4; ++i) out[4 + threadIdx.x * 4 + i] = static_cast<uint32_t>(own[i]);
 }
 
 }  // namespace
@@ -115,8 +147,41 @@ void run_addresses(const uint32_t* from, uint32_t* out, bool waits) {
 void run_no_address(uint32_t* out) {
   no_address_kernel<<<1, 1, 64>>>(out);
 }
+void run_words(const uint32_t* pairs, uint32_t* out, uint32_t count) {
+  words_kernel<<<1, count>>>(pairs, out);
+}
 void run_block(const int32_t* keys, uint32_t* out, bool has_barrier) {
   block_kernel<<<1, 64>>>(keys, out, has_barrier);
+}
+void run_graph(uint32_t* sum, uint32_t* out) {
+  uint32_t* arguments[] = {sum, out};
+  bool is_atomic = true;
+  void* of_add[] = {&arguments[0], &is_atomic};
+  void* of_lanes[] = {&arguments[1]};
+  cudaGraph_t graph = nullptr;
+  cudaGraphCreate(&graph, 0);
+  cudaGraphNode_t node = nullptr;
+  cudaKernelNodeParams params{};
+  params.func = reinterpret_cast<void*>(add_kernel);
+  params.gridDim = dim3(3);
+  params.blockDim = dim3(32);
+  params.kernelParams = of_add;
+  cudaGraphAddKernelNode(&node, graph, nullptr, 0, &params);
+  params.func = reinterpret_cast<void*>(lanes_kernel);
+  params.gridDim = dim3(1);
+  params.blockDim = dim3(64);
+  params.kernelParams = of_lanes;
+  cudaGraphAddKernelNode(&node, graph, &node, 1, &params);
+  arguments[0] = arguments[1] = nullptr;  // they have been copied
+  cudaGraphExec_t ready = nullptr;
+  cudaGraphInstantiateWithFlags(&ready, graph, 0);
+  cudaGraphLaunch(ready, nullptr);
+  cudaGraphExecDestroy(ready);
+  cudaGraphDestroy(graph);
+}
+
+void run_lanes(uint32_t* out) {
+  lanes_kernel<<<1, 64>>>(out);
 }
 void run_neighbour(uint32_t* out, bool has_barrier) {
   neighbour_kernel<<<1, 128>>>(out, has_barrier);

@@ -9,7 +9,7 @@
 
 #include "tests/emulation/emulation_kernels.h"
 
-// That the emulation finds what it is there to find.
+// That the emulation computes what a device would, and finds what it is there to find.
 namespace larch::test {
 namespace {
 
@@ -42,6 +42,23 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+TEST_CASE("operations of warps and blocks give what CUDA's give") {
+  Words out(320);
+  for (int launch = 0; launch < 10; ++launch) {
+    run_lanes(out.data());
+    REQUIRE(wrong().empty());
+    for (uint32_t t = 0; t < 64; ++t) {
+      CAPTURE(launch, t);
+      const uint32_t first = t / 32 * 32;
+      REQUIRE(out[t] == 0x49249249U);
+      REQUIRE(out[64 + t] == 32 * first + 496);
+      REQUIRE(out[128 + t] == (t == first ? t : t - 1));
+      REQUIRE(out[192 + t] == first + 5);
+      REQUIRE(out[256 + t] == 1);
+    }
+  }
+}
+
 TEST_CASE("a race in shared memory is found in every launch, and none where there is a barrier") {
   Words out(128);
   for (int launch = 0; launch < 10; ++launch) {
@@ -53,7 +70,7 @@ TEST_CASE("a race in shared memory is found in every launch, and none where ther
     CAPTURE(text);
     CHECK(contains(text, "neighbour_kernel"));
     CHECK(contains(text, "a race in shared memory"));
-    CHECK(contains(text, "emulation_kernels.cu:1"));
+    CHECK(contains(text, "emulation_kernels.cu:2"));
     run_lane(out.data(), false);
     CHECK(contains(wrong(), "a race in shared memory"));
   }
@@ -82,7 +99,7 @@ TEST_CASE("threads that wait for ever are named") {
   CHECK(contains(text, "forgotten_kernel"));
   CHECK(contains(text, "block 0,0,0 threads 0 to 31: ended"));
   CHECK(contains(text, "threads 32 to 63: at barrier 3, where 32 of 64 are"));
-  run_lane(out.data(), true);
+  run_lanes(Words(320).data());
   CHECK(wrong().empty());
 }
 
