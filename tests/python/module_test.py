@@ -315,7 +315,8 @@ INTERRUPTED = '''
 import sys, time
 import numpy, larch
 image = numpy.random.default_rng(0).normal(100, 20, (160, 160, 160))
-cases = [{"image": image + i, "affine": numpy.eye(4), "labels": image > 130} for i in range(3)]
+cube = numpy.pad(numpy.ones((80, 80, 80), bool), 40)
+cases = [{"image": image + i, "affine": numpy.eye(4), "labels": cube} for i in range(3)]
 print("begins", flush=True)
 try:
     if sys.argv[1] == "segment":
@@ -329,7 +330,7 @@ except KeyboardInterrupt:
 
 
 def row_interrupt():
-    """Ctrl-C ends a call within about a second, and Python goes on."""
+    """Ctrl-C ends a call within a few seconds, and Python goes on."""
     for job in ('segment', 'train'):
         child = subprocess.Popen(['/usr/bin/python3', '-c', INTERRUPTED, job], stdout=subprocess.PIPE, text=True)
         try:
