@@ -152,19 +152,6 @@ class TileSamples {
     return is_checked_;
   }
 
-  /// Returns the difference in the middle of the block; 0 if it does not count.
-  __device__ int32_t middle_difference(const Vec3i& units) const {
-    const int32_t x = a_.block.x / 2, y = a_.block.y / 2;
-    const int32_t at_x = x_ + units.x / kUnit - mask_x_ + x;
-    const int32_t at_y = y_ + units.y / kUnit - mask_y_ + y;
-    const auto sample = [](uint32_t word, int32_t column) {
-      return static_cast<int32_t>(shared_words[word + column / 2] >> column % 2 * 16 & 0xffffu);
-    };
-    const int32_t contrast = sample(plan_.contrast + y * plan_.pair_words, x);
-    const int32_t mask = sample(plan_.mask + at_y * plan_.mask_words, at_x);
-    return contrast == kNoSample || mask == kNoSample ? 0 : contrast - mask;
-  }
-
   /// Calls take_pair for the pairs of pixels of rows first..last-1 of the block; each
   /// half of a word is a sample, and kNoSample if it does not count.
   template <class Sink>
@@ -296,11 +283,6 @@ class DirectSamples {
   __device__ bool fits() const { return true; }
   __device__ void reach(const Vec3i&) {}
   __device__ bool is_checked() const { return true; }
-  __device__ int32_t middle_difference(const Vec3i& units) const {
-    const int32_t contrast = contrast_at(a_.block.x / 2, a_.block.y / 2);
-    const int32_t mask = mask_at(units, a_.block.x / 2, a_.block.y / 2);
-    return contrast == kNoSample || mask == kNoSample ? 0 : contrast - mask;
-  }
 
   /// Calls sink.one(contrast, mask) for the pixels that count of rows first..last-1.
   template <class Sink>

@@ -24,9 +24,8 @@ constexpr uint64_t kUnknown = ~uint64_t{0};
 
 /// Shared memory of a block of threads whose size is always the same.
 struct Scratch {
-  uint32_t counts[kWarps];
   Candidate best[kWarps];
-  uint32_t ticket, filled;
+  uint32_t ticket;
 };
 
 template <class Samples>
@@ -47,7 +46,7 @@ class BlockSearch {
     if (a_.centre != nullptr) plan.centre = a_.centre[frame];
     BlockMatch match;
     const Vec3i base = samples_.base_at_centre(frame, block);
-    match.counted = block_sum(samples_.move_to(frame, block));
+    match.counted = static_cast<uint32_t>(block_sum(samples_.move_to(frame, block)));
     if (int64_t{match.counted} * 4 < static_cast<int64_t>(a_.block.x) * a_.block.y) {
       match.flags = kBlockOutside;
       match.vector = match.found = base + q16_of(plan.centre * kUnit);
@@ -64,7 +63,6 @@ class BlockSearch {
       match.before = found.at_start;
       match.best = final_score(found.units, &match.overflow);
       match.bend = found.bend;
-      match.evaluations = found.evaluations;
       if (found.at_edge) match.flags |= kBlockAtEdge;
     }
     if (threadIdx.x == 0) a_.out[index] = match;
@@ -93,7 +91,6 @@ class BlockSearch {
     }
     __syncthreads();
     Found window;
-    window.evaluations = static_cast<uint32_t>(count);
     window.at_start = unpacked(scores_[plan.range * side + plan.range]);
     Candidate best{at(static_cast<int32_t>(threadIdx.x) % count), {}};
     best.score = unpacked(scores_[threadIdx.x % static_cast<uint32_t>(count)]);
@@ -141,7 +138,6 @@ class BlockSearch {
   }
   __device__ Score score(int x, int y) const { return unpacked(scores_[place_of(x, y)]); }
   __device__ int64_t similarity(int x, int y) const { return similarities_[place_of(x, y)]; }
-  __device__ uint32_t filled() const { return scratch_.filled; }
 
  private:
   __device__ static int place_of(int x, int y) {
@@ -152,7 +148,6 @@ class BlockSearch {
   __device__ void keep(int place, const Score& score) {
     scores_[place] = packed(score);
     similarities_[place] = ranking_.similarity(score);
-    atomicAdd(&scratch_.filled, 1u);
   }
 
   /// Tells whether the samples of displacements below one another are counted at once.
@@ -207,17 +202,6 @@ class BlockSearch {
     }
   }
 
-  __device__ uint32_t block_sum(uint32_t v) {
-    v = __reduce_add_sync(kAllLanes, v);
-    __syncthreads();
-    if (threadIdx.x % 32 == 0) scratch_.counts[threadIdx.x / 32] = v;
-    __syncthreads();
-    uint32_t sum = 0;
-    for (int w = 0; w < kWarps; ++w) sum += scratch_.counts[w];
-    __syncthreads();
-    return sum;
-  }
-
   /// A warp counts the bins of some rows.
   __device__ void count_bins(const Vec3i& units, uint32_t histogram, int32_t first, int32_t last) {
     if constexpr (!Samples::kNeverUnchecked) {
@@ -240,48 +224,17 @@ class BlockSearch {
     __syncthreads();
     Score score;
     if (warp == 0) score = take_score(0, ranking_);
-    *overflow = block_sum(beyond);
+    *overflow = static_cast<uint32_t>(block_sum(beyond));
     return score;
   }
 
-  /// Returns the lower median of differences at a displacement, rounded to bins: that of the
-  /// numbers of their bins. Bins around that of the pixel in the middle are counted first; where
-  /// the median is not among them, it is sought among all differences.
+  /// Returns the lower median of differences at a displacement, rounded to bins.
   __device__ __noinline__ int32_t median_of_bins(const Vec3i& units) {
     const int warp = static_cast<int>(threadIdx.x / 32);
-    const int32_t middle = rounded_to_bins(samples_.middle_difference(units), shift_);
-    samples_.visit(units, first_row(warp), first_row(warp + 1), CountClamped{0, middle, shift_});
-    __syncthreads();
-    const uint4 own = reinterpret_cast<const uint4*>(shared_words)[threadIdx.x];
-    const uint32_t count = block_sum(own.x + own.y + own.z + own.w);
-    if (count == 0) return 0;
-    const uint32_t rank = (count - 1) / 2;
-    const Rank found = find_rank(shared_words, rank);
-    clear_histograms();
-    if (found.bin > 0 && found.bin < kBins - 1) {
-      return middle + (found.bin - kBins / 2) * (1 << shift_);
-    }
-    return rounded_to_bins(median_difference(units, rank), shift_);
-  }
-
-  /// Returns the difference of a rank; by the upper bits first.
-  __device__ int32_t median_difference(const Vec3i& units, uint32_t rank) {
-    const int warp = static_cast<int>(threadIdx.x / 32);
-    samples_.visit(units, first_row(warp), first_row(warp + 1), CountUpperBits{0});
-    __syncthreads();
-    const Rank upper = find_rank(shared_words, rank);
-    samples_.visit(units, first_row(warp), first_row(warp + 1), CountLowerBits{kBins, upper.bin});
-    __syncthreads();
-    const Rank lower = find_rank(shared_words + kBins, rank - upper.below);
-    clear_histograms();
-    return (upper.bin << CountUpperBits::kLowBits) + lower.bin - kNoSample;
-  }
-
-  /// The first two.
-  __device__ void clear_histograms() {
-    __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i < 2 * kBins; i += kThreads) shared_words[i] = 0;
-    __syncthreads();
+    const auto visit = [&](const auto& sink) {
+      samples_.visit(units, first_row(warp), first_row(warp + 1), sink);
+    };
+    return rounded_to_bins(median_of(visit), shift_);
   }
 
   /// Returns the winner of all threads' candidates.
@@ -307,7 +260,6 @@ class BlockSearch {
   /// Scores of the window and those of the lattice share their memory.
   __device__ void forget_lattice() {
     __syncthreads();
-    if (threadIdx.x == 0) scratch_.filled = 0;
     for (int i = static_cast<int>(threadIdx.x); i < kLatticeSide * kLatticeSide; i += kThreads) {
       scores_[i] = kUnknown;
     }

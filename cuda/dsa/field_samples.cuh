@@ -101,13 +101,6 @@ class FieldSamples {
   __device__ void reach(const Vec3i&) {}
   __device__ bool is_checked() const { return is_checked_; }
 
-  __device__ int32_t middle_difference(const Vec3i& units) const {
-    const int32_t i = a_.block.y / 2 * a_.block.x + a_.block.x / 2;
-    const int32_t contrast = half_word(plan_.contrast, i);
-    const auto mask = static_cast<int32_t>(sample<true>(place(i, units)));
-    return contrast == kNoSample || mask == kNoSample ? 0 : contrast - mask;
-  }
-
   /// Calls sink.one(contrast, mask) for the pixels that count of rows first..last-1.
   template <class Sink>
   __device__ void visit(const Vec3i& units, int32_t first, int32_t last, const Sink& sink) const {
@@ -217,9 +210,6 @@ class FieldSamples {
   /// of the mask are from 0 to 2^16 - 1.
   __device__ static uint32_t packed(int32_t x, int32_t y) {
     return static_cast<uint32_t>(x) + (static_cast<uint32_t>(y) << 16);
-  }
-  __device__ uint32_t place(int32_t i, const Vec3i& units) const {
-    return shared_words[plan_.base + i] + packed(units.x - centre_.x, units.y - centre_.y);
   }
 
   /// The place below each pixel, less the centre of the window, in units; two words per pixel.

@@ -163,14 +163,8 @@ class FrameCounter {
 template <bool kWords>
 __global__ void __launch_bounds__(kThreads)
     frame_scores_kernel(const __grid_constant__ FrameScoresJob job, const TapTable* taps) {
-  __shared__ unsigned long long squares;
-  __shared__ uint32_t counted;
   uint32_t* counts = shared_words;
   for (int bin = threadIdx.x; bin < kBins; bin += kThreads) counts[bin] = 0;
-  if (threadIdx.x == 0) {
-    squares = 0;
-    counted = 0;
-  }
   __syncthreads();
   const int64_t frame = blockIdx.y, place = frame * job.candidates + blockIdx.x;
   FrameCounter<kWords>(job, taps, frame, job.displacements[place]).count();
@@ -181,14 +175,9 @@ __global__ void __launch_bounds__(kThreads)
     sum += static_cast<uint64_t>(counts[bin]) * counts[bin];
     count += counts[bin];
   }
-  sum = warp_sum(sum);
-  count = __reduce_add_sync(kAllLanes, count);
-  if (threadIdx.x % 32 == 0) {
-    atomicAdd(&squares, static_cast<unsigned long long>(sum));
-    atomicAdd(&counted, count);
-  }
-  __syncthreads();
-  if (threadIdx.x == 0) job.scores[place] = {squares, counted, 0};
+  sum = block_sum(sum);
+  count = static_cast<uint32_t>(block_sum(count));
+  if (threadIdx.x == 0) job.scores[place] = {sum, count, 0};
 }
 
 }  // namespace
@@ -209,22 +198,12 @@ void frame_scores(const FrameScoresJob& job, const Context& context) {
   LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
   const TapTable table = gain_taps();
   const Buffer<TapTable> taps(context.device, std::span<const TapTable>(&table, 1));
-  constexpr int64_t kMaximumFrames = 65535;  // of one launch
-  for (int64_t first = 0; first < job.frames; first += kMaximumFrames) {
-    FrameScoresJob part = job;
-    part.frames = std::min(kMaximumFrames, job.frames - first);
-    part.contrast += first * static_cast<int64_t>(job.size.x) * job.size.y;
-    part.bin_shift += first;
-    part.displacements += first * job.candidates;
-    part.scores += first * job.candidates;
-    const dim3 groups(static_cast<uint32_t>(job.candidates), static_cast<uint32_t>(part.frames));
-    const bool has_words =
-        have_whole_words(part.size.x, {part.mask, part.mask_at_zero, part.contrast});
-    const auto kernel = has_words ? frame_scores_kernel<true> : frame_scores_kernel<false>;
-    kernel<<<groups, kThreads, kBins * sizeof(uint32_t), larch::cuda::stream_of(context.device)>>>(
-        part, taps.data());
-    larch::cuda::check_launch("dsa frame_scores_kernel");
-  }
+  const dim3 groups(static_cast<uint32_t>(job.candidates), static_cast<uint32_t>(job.frames));
+  const bool has_words = have_whole_words(job.size.x, {job.mask, job.mask_at_zero, job.contrast});
+  const auto kernel = has_words ? frame_scores_kernel<true> : frame_scores_kernel<false>;
+  kernel<<<groups, kThreads, kBins * sizeof(uint32_t), larch::cuda::stream_of(context.device)>>>(
+      job, taps.data());
+  larch::cuda::check_launch("dsa frame_scores_kernel");
 }
 
 }  // namespace larch::dsa::cuda

@@ -82,17 +82,6 @@ struct ColumnBins {
   }
 };
 
-/// CountBins, where differences beyond the bins go into the first and the last.
-struct CountClamped {
-  static constexpr bool kIsChecked = true;
-  uint32_t histogram;
-  int32_t mu, shift;
-
-  __device__ void one(int32_t contrast, int32_t mask) const {
-    count_in(histogram, clamped_bin(bin_number(contrast - mask, mu, shift)));
-  }
-};
-
 /// CountBins, and how many differences are beyond the bins.
 struct CountBinsAndOverflow {
   static constexpr bool kIsChecked = true;
@@ -135,6 +124,18 @@ __device__ inline uint64_t warp_sum(uint64_t v) {
 
 __device__ inline int64_t warp_sum(int64_t v) {
   return static_cast<int64_t>(warp_sum(static_cast<uint64_t>(v)));
+}
+
+/// The sum of what all threads have; they call it together.
+__device__ inline uint64_t block_sum(uint64_t own) {
+  __shared__ uint64_t sums[kWarps];
+  own = warp_sum(own);
+  __syncthreads();  // others may still read the sums before
+  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = own;
+  __syncthreads();
+  uint64_t sum = 0;
+  for (int w = 0; w < kWarps; ++w) sum += sums[w];
+  return sum;
 }
 
 /// The terms that a score sums of four entries.
@@ -208,6 +209,28 @@ __device__ inline Rank find_rank(const uint32_t* histogram, uint32_t rank) {
   const uint32_t within = before + inclusive(entry);
   const int place = __ffs(static_cast<int>(__ballot_sync(kAllLanes, within > rank))) - 1;
   return {part * kPart + place, __shfl_sync(kAllLanes, within - entry, place)};
+}
+
+/// Returns the lower median of differences, by their upper bits first; 0 of none. All threads call
+/// it together; visit(sink) gives a sink the differences of a thread. The first two histograms are
+/// empty before and after.
+template <class Visit>
+__device__ int32_t median_of(const Visit& visit) {
+  static_assert(kThreads == kBins / 4);
+  visit(CountUpperBits{0});
+  __syncthreads();
+  const uint4 own = reinterpret_cast<const uint4*>(shared_words)[threadIdx.x];
+  const auto count = static_cast<uint32_t>(block_sum(own.x + own.y + own.z + own.w));
+  if (count == 0) return 0;
+  const uint32_t rank = (count - 1) / 2;
+  const Rank upper = find_rank(shared_words, rank);
+  visit(CountLowerBits{kBins, upper.bin});
+  __syncthreads();
+  const Rank lower = find_rank(shared_words + kBins, rank - upper.below);
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < 2 * kBins; i += kThreads) shared_words[i] = 0;
+  __syncthreads();
+  return (upper.bin << CountUpperBits::kLowBits) + lower.bin - kNoSample;
 }
 
 }  // namespace larch::dsa::cuda

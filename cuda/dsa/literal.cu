@@ -15,40 +15,23 @@ namespace {
 /// answers. The first two histograms of shared memory are empty before and after.
 class LiteralBlock {
  public:
-  __device__ LiteralBlock(const MatchArguments& a, int32_t frame, int32_t block, uint64_t& shared)
+  __device__ LiteralBlock(const MatchArguments& a, int32_t frame, int32_t block)
       : a_(a),
         contrast_(a.contrast + static_cast<int64_t>(frame) * a.image.x * a.image.y),
         x_(a.starts_x[block % a.blocks_x]),
         y_(a.starts_y[block / a.blocks_x]),
-        shift_(a.bin_shift[frame]),
-        shared_(shared) {}
+        shift_(a.bin_shift[frame]) {}
 
   __device__ uint32_t count_contrast() const {
     uint32_t own = 0;
     for_pixels([&](int32_t, int32_t, uint16_t) { ++own; });
-    return static_cast<uint32_t>(sum_of_all(own));
+    return static_cast<uint32_t>(block_sum(own));
   }
 
-  /// By the upper bits of differences first.
   __device__ int32_t median_at(const Vec3i& units) const {
-    uint32_t own = 0;
-    for_samples(units, [&](int32_t contrast, int32_t mask) {
-      CountUpperBits{0}.one(contrast, mask);
-      ++own;
+    return median_of([&](const auto& sink) {
+      for_samples(units, [&](int32_t contrast, int32_t mask) { sink.one(contrast, mask); });
     });
-    const auto count = static_cast<uint32_t>(sum_of_all(own));
-    if (count == 0) return 0;
-    const uint32_t rank = (count - 1) / 2;
-    const Rank upper = find_rank(shared_words, rank);
-    for_samples(units, [&](int32_t contrast, int32_t mask) {
-      CountLowerBits{kBins, upper.bin}.one(contrast, mask);
-    });
-    __syncthreads();
-    const Rank lower = find_rank(shared_words + kBins, rank - upper.below);
-    __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i < 2 * kBins; i += kThreads) shared_words[i] = 0;
-    __syncthreads();
-    return (upper.bin << CountUpperBits::kLowBits) + lower.bin - kNoSample;
   }
 
   __device__ Score score_at(const Vec3i& units, int32_t mu) const {
@@ -63,8 +46,8 @@ class LiteralBlock {
     add_terms(*entries, a_.ranking, sum, count);
     *entries = make_uint4(0, 0, 0, 0);
     Score score;
-    score.sum = sum_of_all(sum);
-    score.count = static_cast<uint32_t>(sum_of_all(count));
+    score.sum = block_sum(sum);
+    score.count = static_cast<uint32_t>(block_sum(count));
     return score;
   }
 
@@ -73,7 +56,7 @@ class LiteralBlock {
     for_samples(units, [&](int32_t contrast, int32_t mask) {
       own += is_overflow(bin_number(contrast - mask, mu, shift_));
     });
-    return static_cast<uint32_t>(sum_of_all(own));
+    return static_cast<uint32_t>(block_sum(own));
   }
 
  private:
@@ -97,35 +80,19 @@ class LiteralBlock {
     });
   }
 
-  /// The sum of what each thread has.
-  __device__ uint64_t sum_of_all(uint64_t own) const {
-    __syncthreads();
-    if (threadIdx.x == 0) shared_ = 0;
-    __syncthreads();
-    own = warp_sum(own);
-    if (threadIdx.x % 32 == 0) {
-      atomicAdd(reinterpret_cast<unsigned long long*>(&shared_),
-                static_cast<unsigned long long>(own));
-    }
-    __syncthreads();
-    return shared_;
-  }
-
   const MatchArguments& a_;
   const uint16_t* contrast_;
   const int32_t x_, y_, shift_;
-  uint64_t& shared_;
 };
 
 /// One block of threads for each block of each frame.
 __global__ void __launch_bounds__(kThreads)
     literal_kernel(const __grid_constant__ MatchArguments a) {
-  __shared__ uint64_t shared;
   for (int i = static_cast<int>(threadIdx.x); i < 2 * kBins; i += kThreads) shared_words[i] = 0;
   __syncthreads();
   const auto blocks = static_cast<uint32_t>(a.blocks);
   const auto frame = static_cast<int32_t>(blockIdx.x / blocks);
-  const LiteralBlock block(a, frame, static_cast<int32_t>(blockIdx.x % blocks), shared);
+  const LiteralBlock block(a, frame, static_cast<int32_t>(blockIdx.x % blocks));
   const BlockMatch match = dsa::match_literally(block, static_cast<int64_t>(a.block.x) * a.block.y,
                                                 a.centre == nullptr ? Vec3i{} : a.centre[frame], 2,
                                                 a.range, a.bin_shift[frame], a.ranking);

@@ -70,8 +70,8 @@ std::vector<Work> works() {
   return all;
 }
 
-/// Match of all blocks of all frames. Counters: frames per second, milliseconds for what is before
-/// (samples, filter, bin widths) and evaluations per block.
+/// Match of all blocks of all frames. Counters: frames per second, and milliseconds for what is
+/// before (samples, filter, bin widths).
 void match_frames(benchmark::State& state, const Work& work, int frames, const Context& context) {
   const Vec3i size{kEdge, kEdge, 1};
   const Device& device = context.device;
@@ -109,14 +109,8 @@ void match_frames(benchmark::State& state, const Work& work, int frames, const C
     matches.download({&last, 1}, matches.size() - 1);  // waits for the device
     benchmark::DoNotOptimize(last);
   }
-  double evaluations = 0, searched = 0;
-  for (const dsa::BlockMatch& m : matches.to_vector()) {
-    evaluations += m.evaluations;
-    searched += (m.flags & dsa::kBlockOutside) == 0;
-  }
   state.counters["frames/s"] = benchmark::Counter(static_cast<double>(state.iterations() * frames),
                                                   benchmark::Counter::kIsRate);
-  state.counters["evaluations"] = evaluations / searched;
 }
 
 /// What comes before the match, on the device: samples, their filter, bin widths.

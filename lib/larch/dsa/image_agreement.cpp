@@ -3,14 +3,14 @@
 #include "larch/dsa/image_agreement.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "larch/core/parallel.h"
 #include "larch/dsa/field/field.h"
 #include "larch/dsa/field/spline.h"
-#include "larch/dsa/match/match_lanes.h"
 #include "larch/dsa/registration.h"
-#include "larch/dsa/sampling/volume_samples.h"
+#include "larch/dsa/sampling/block_samples.h"
 
 namespace larch::dsa {
 namespace {
@@ -45,99 +45,54 @@ class Differences {
   std::vector<uint32_t> counts_;
 };
 
+/// Samples around a mask that do not count: what lies beyond it is sampled there.
+constexpr int32_t kAround = 2;
+
 /// Rows of the mask where it lies in one of the images of a frame.
 class PlacedRows {
  public:
-  PlacedRows(const MaskView& mask, const std::vector<cpu::LaneTaps>& taps, const FieldRow& field,
-             bool is_constant)
+  /// `mask`: with kAround samples before it and more behind it; `size`: without them.
+  PlacedRows(const cpu::WarpPart& mask, const Vec3i& size, const FieldView& field)
       : mask_(mask),
-        part_{mask.samples, mask.size.x, taps.data()},
+        size_(size),
         field_(field),
-        is_constant_(is_constant) {
-    const auto padded = static_cast<size_t>(cpu::whole_lanes(mask.size.x));
-    x_units_.resize(padded);
-    y_units_.resize(padded);
-    samples_.resize(padded);
-  }
+        x_units_(static_cast<size_t>(cpu::whole_lanes(size.x)), kAround * kUnit),
+        y_units_(x_units_),
+        samples_(x_units_.size()) {}
 
-  /// The samples of a row, kNoSample where there are none; valid until the next call.
-  const uint16_t* at(int32_t y, int32_t z) {
-    if (!is_constant_ || y + z == 0) field_.move_to(y, z);
-    if (mask_.size.z > 1) {
-      for (int32_t x = 0; x < mask_.size.x; ++x) {
-        const Vec3i to = Vec3i{x, y, z} * kUnit + field_.units_at(x);
-        samples_[static_cast<size_t>(x)] = volume_sample(mask_, to);
-      }
-      return samples_.data();
+  /// The samples of a row, kNoSample where there are none; valid until the next call, which is for
+  /// the next row.
+  const uint16_t* at(int32_t y) {
+    const auto inside = [](int32_t at, int32_t count) {
+      return std::clamp(at, -kUnit, count * kUnit) + kAround * kUnit;
+    };
+    if (y % kRows == 0) {
+      moved_ = field_in_box(field_, {0, y, 0}, {size_.x, std::min(kRows, size_.y - y), 1});
     }
-    find_units(y);
-    for (size_t i = 0; i < samples_.size(); i += cpu::kLanes) sample(i);
+    const Vec3i* moved = moved_.data() + y % kRows * size_.x;
+    for (int32_t x = 0; x < size_.x; ++x) {
+      const auto i = static_cast<size_t>(x);
+      x_units_[i] = inside(x * kUnit + moved[x].x, size_.x);
+      y_units_[i] = inside(y * kUnit + moved[x].y, size_.y);
+    }
+    cpu::match_lanes().warp_row(mask_, {}, x_units_.data(), y_units_.data(),
+                                static_cast<int64_t>(samples_.size()), samples_.data());
     return samples_.data();
   }
 
  private:
-  void find_units(int32_t y) {
-    const int32_t last = mask_.size.x - 1;
-    if (is_constant_) {
-      const Vec3i units = field_.units_at(0);
-      for (int32_t x = 0; y == 0 && x < static_cast<int32_t>(x_units_.size()); ++x) {
-        x_units_[static_cast<size_t>(x)] = std::min(x, last) * kUnit + units.x;
-      }
-      std::fill(y_units_.begin(), y_units_.end(), y * kUnit + units.y);
-      return;
-    }
-    for (int32_t x = 0; x < static_cast<int32_t>(x_units_.size()); ++x) {
-      const Vec3i units = field_.units_at(std::min(x, last));
-      x_units_[static_cast<size_t>(x)] = std::min(x, last) * kUnit + units.x;
-      y_units_[static_cast<size_t>(x)] = y * kUnit + units.y;
-    }
-  }
+  static constexpr int32_t kRows = 8;  // whose field is found at once
 
-  /// Tells whether all of `kLanes` positions from i on have their taps.
-  bool is_inner(size_t i) const {
-    int32_t left = x_units_[i], right = left, top = y_units_[i], bottom = top;
-    for (size_t k = i; k < i + cpu::kLanes; ++k) {
-      left = std::min(left, x_units_[k]);
-      right = std::max(right, x_units_[k]);
-      top = std::min(top, y_units_[k]);
-      bottom = std::max(bottom, y_units_[k]);
-    }
-    return split_step(left).pixel > 0 && split_step(top).pixel > 0 &&
-           split_step(right).pixel + 2 < mask_.size.x &&
-           split_step(bottom).pixel + 1 < mask_.size.y;
-  }
-
-  /// The lanes from i on: together where all of them have their taps.
-  void sample(size_t i) {
-    if (is_inner(i)) {
-      cpu::match_lanes().warp_row(part_, {}, &x_units_[i], &y_units_[i], cpu::kLanes, &samples_[i]);
-      return;
-    }
-    for (size_t k = i; k < i + cpu::kLanes; ++k) {
-      samples_[k] = mask_sample(mask_, x_units_[k], y_units_[k]);
-    }
-  }
-
-  const MaskView& mask_;
-  const cpu::WarpPart part_;
-  FieldRow field_;
-  const bool is_constant_;  // the same for all pixels
-  std::vector<int32_t> x_units_{}, y_units_{};
-  std::vector<uint16_t> samples_{};
+  const cpu::WarpPart mask_;
+  const Vec3i size_;
+  const FieldView field_;
+  std::vector<Vec3i> moved_{};
+  std::vector<int32_t> x_units_, y_units_;
+  std::vector<uint16_t> samples_;
 };
 
 AgreementPlace place_of(const BlockGrid& grid, BorderField border, std::span<const Vec3i> all) {
-  AgreementPlace out{make_field_grid(grid, Device::cpu()), border, all, grid.blocks(), {}};
-  for (int32_t x = 0; x < grid.image.x; ++x) {
-    out.columns.push_back(axis_weights(out.grid.axes[0], border, x));
-  }
-  return out;
-}
-
-FieldRow row_of(const AgreementPlace& place, size_t frame) {
-  const Vec3i* vectors =
-      place.all.empty() ? nullptr : place.all.data() + frame * static_cast<size_t>(place.blocks);
-  return {place.grid.view(vectors, place.border), place.columns};
+  return {make_field_grid(grid, Device::cpu()), border, all, grid.blocks()};
 }
 
 }  // namespace
@@ -159,14 +114,13 @@ ImageAgreement::ImageAgreement(const ScoreBasis& basis, std::span<const uint16_t
         place_of(pixel_grid(size), BorderField::kClamp, {at_pixels_.data(), at_pixels_.size()});
     return;
   }
-  places_[2] =
-      place_of(correction_grid(config, size), border_field_of(config, size.z > 1), vectors);
+  places_[2] = place_of(correction_grid(config, size), border_field_of(config, /*is_volume=*/false),
+                        vectors);
 }
 
 void ImageAgreement::measure(size_t frame, FrameScores& out) const {
   const Vec3i& size = mask_.size;
-  const auto pixels =
-      static_cast<size_t>(size.x) * static_cast<size_t>(size.y) * static_cast<size_t>(size.z);
+  const size_t pixels = mask_.samples.size();
   const Context here_alone;
   const Buffer<uint16_t> stored(Device::cpu(), stored_.subspan(frame * pixels, pixels));
   const SampleFrames filtered = filter_at_zero(
@@ -175,32 +129,27 @@ void ImageAgreement::measure(size_t frame, FrameScores& out) const {
       bin_shifts(filtered, mask_.at_zero.data(), nullptr, mask_.table, config_, here_alone)
           .to_vector()
           .front();
-  const TapTable taps = gain_taps();
-  const std::vector<cpu::LaneTaps> lane_taps = cpu::lane_taps();
-  const MaskView view{mask_.samples.data(), size, &taps};
+  const std::vector<cpu::LaneTaps> taps = cpu::lane_taps();
+  cpu::ImagePart mask;
+  mask.take(mask_.samples.data(), size, -kAround, -kAround, size.x + kAround + 3,
+            size.y + kAround + 3);
   std::vector<PlacedRows> masks;
-  std::vector<Differences> differences;
   for (const AgreementPlace& place : places_) {
-    const bool is_constant =
-        place.all.empty() || (place.blocks == 1 && place.border == BorderField::kClamp);
-    masks.emplace_back(view, lane_taps, row_of(place, frame), is_constant);
-    differences.emplace_back(shift);
+    const size_t first = frame * static_cast<size_t>(place.blocks);
+    const Vec3i* vectors = place.all.empty() ? nullptr : place.all.data() + first;
+    masks.push_back({{mask.at(0, 0), mask.stride(), taps.data()},
+                     size,
+                     place.grid.view(vectors, place.border)});
   }
+  std::vector<Differences> differences(3, Differences(shift));
   const uint16_t* contrast = filtered.values.data();
-  for (int32_t z = 0; z < size.z; ++z) {
-    for (int32_t y = 0; y < size.y; ++y, contrast += size.x) {
-      const uint16_t* a = masks[0].at(y, z);
-      const uint16_t* b = masks[1].at(y, z);
-      const uint16_t* c = masks[2].at(y, z);
-      for (int32_t x = 0; x < size.x; ++x) {
-        const int32_t here = contrast[x];
-        if (here == kNoSample || a[x] == kNoSample || b[x] == kNoSample || c[x] == kNoSample) {
-          continue;
-        }
-        differences[0].add(here - a[x]);
-        differences[1].add(here - b[x]);
-        differences[2].add(here - c[x]);
-      }
+  for (int32_t y = 0; y < size.y; ++y, contrast += size.x) {
+    const std::array<const uint16_t*, 3> there{masks[0].at(y), masks[1].at(y), masks[2].at(y)};
+    for (int32_t x = 0; x < size.x; ++x) {
+      const int32_t here = contrast[x];
+      const auto is_missing = [x](const uint16_t* row) { return row[x] == kNoSample; };
+      if (here == kNoSample || std::any_of(there.begin(), there.end(), is_missing)) continue;
+      for (size_t i = 0; i < 3; ++i) differences[i].add(here - there[i][x]);
     }
   }
   differences[0].write_to(out.uncorrected);

@@ -18,7 +18,6 @@ struct AgreementPlace {
   BorderField border = BorderField::kClamp;
   std::span<const Vec3i> all{};  ///< empty: nothing is moved
   int32_t blocks = 1;
-  std::vector<AxisWeights> columns{};
 };
 
 /// EHD and entropy of the differences of whole frames; see score_frames. Made for frames, which

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "larch/core/dispatch.h"
-#include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/dsa/field/field_math.h"
 #include "larch/dsa/literal_math.h"
@@ -227,9 +226,6 @@ void match_literally(const MatchJob& job, const Context& context) {
 void replace_inconsistent(const BlockGrid& grid, std::span<BlockMatch> matches,
                           const Context& context) {
   const auto blocks = static_cast<size_t>(grid.blocks());
-  if (matches.size() % blocks != 0) {
-    throw UsageError("the number of matches is not that of the blocks of all frames");
-  }
   const auto frames = static_cast<int64_t>(matches.size() / blocks);
   parallel_for(context.threads, frames, 1, [&](int64_t begin, int64_t end) {
     for (auto f = static_cast<size_t>(begin); f < static_cast<size_t>(end); ++f) {

@@ -78,7 +78,6 @@ LARCH_HD BlockMatch match_literally(const Block& block, int64_t pixels, const Ve
       [&](const Vec3i& units) { return block.score_at(units, mu); }, match.best);
   match.vector = match.found = found.vector;
   match.before = found.at_start;
-  match.evaluations = found.evaluations;
   match.overflow = block.beyond_at(found.units, mu);
   if (found.at_edge) match.flags = kBlockAtEdge;
   return match;

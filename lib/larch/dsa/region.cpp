@@ -20,10 +20,6 @@ constexpr int32_t kReach = 7;
 /// Share of a row that has to be flat, in hundredths.
 constexpr int64_t kFlatPercent = 98;
 
-size_t pixels_of(const Vec3i& size) {
-  return static_cast<size_t>(size.x) * static_cast<size_t>(size.y) * static_cast<size_t>(size.z);
-}
-
 /// Where the line at height y crosses the edges of a polygon, rising.
 std::vector<double> crossings(std::span<const Corner> corners, double y) {
   std::vector<double> at;
@@ -170,7 +166,7 @@ struct EdgeLines {
 }  // namespace
 
 std::vector<uint8_t> whole_region(const Vec3i& size) {
-  return std::vector<uint8_t>(pixels_of(size), 1);
+  return std::vector<uint8_t>(static_cast<size_t>(size.x) * static_cast<size_t>(size.y), 1);
 }
 
 void keep_rectangle(std::vector<uint8_t>& region, const Vec3i& size, const Rectangle& rectangle) {
@@ -183,11 +179,9 @@ void keep_rectangle(std::vector<uint8_t>& region, const Vec3i& size, const Recta
                      std::to_string(size.x) + "x" + std::to_string(size.y) + " pixels");
   }
   size_t at = 0;
-  for (int32_t z = 0; z < size.z; ++z) {
-    for (int32_t y = 0; y < size.y; ++y) {
-      for (int32_t x = 0; x < size.x; ++x, ++at) {
-        if (x < left || x >= left + width || y < top || y >= top + height) region[at] = 0;
-      }
+  for (int32_t y = 0; y < size.y; ++y) {
+    for (int32_t x = 0; x < size.x; ++x, ++at) {
+      if (x < left || x >= left + width || y < top || y >= top + height) region[at] = 0;
     }
   }
 }
@@ -201,27 +195,20 @@ void keep_polygon(std::vector<uint8_t>& region, const Vec3i& size,
     }
   }
   int64_t inside = 0;
+  size_t at = 0;
   for (int32_t y = 0; y < size.y; ++y) {
     const std::vector<double> edges = crossings(corners, y);
     size_t next = 0;
-    for (int32_t x = 0; x < size.x; ++x) {
+    for (int32_t x = 0; x < size.x; ++x, ++at) {
       while (next < edges.size() && edges[next] <= x) ++next;
-      if (next % 2 != 0) {
-        ++inside;
-        continue;
-      }
-      for (int32_t z = 0; z < size.z; ++z) {
-        region[(static_cast<size_t>(z) * static_cast<size_t>(size.y) + static_cast<size_t>(y)) *
-                   static_cast<size_t>(size.x) +
-               static_cast<size_t>(x)] = 0;
-      }
+      inside += next % 2 != 0 ? 1 : 0;
+      if (next % 2 == 0) region[at] = 0;
     }
   }
   if (inside == 0) throw UsageError("the polygon holds no pixel of the frame");
 }
 
 void keep_common(std::vector<uint8_t>& region, std::span<const uint8_t> other) {
-  if (other.size() != region.size()) throw UsageError("the region is not of the frame's size");
   for (size_t i = 0; i < region.size(); ++i) {
     if (other[i] == 0) region[i] = 0;
   }
@@ -241,9 +228,6 @@ int64_t require_inside(std::span<const uint8_t> region, const std::string& name)
 
 std::vector<uint8_t> find_shutter(std::span<const uint32_t> sum, const Vec3i& size,
                                   const ShutterRule& rule) {
-  if (rule.frames < 1 || size.z != 1 || sum.size() != pixels_of(size)) {
-    throw UsageError("a shutter is looked for in the sum of one frame or more");
-  }
   const WindowSums sums(sum, size);
   const auto square = [](double v) { return v * v; };
   const double flat = square(rule.flat * rule.frames);
@@ -274,9 +258,6 @@ std::vector<uint8_t> find_shutter(std::span<const uint32_t> sum, const Vec3i& si
 
 int32_t blurred_edge(std::span<const uint32_t> sum, const Vec3i& size,
                      std::span<const uint8_t> open) {
-  if (size.z != 1 || sum.size() != pixels_of(size) || open.size() != sum.size()) {
-    throw UsageError("the edge of a collimator is looked for in one frame and its open part");
-  }
   EdgeLines edges;
   const int64_t width = size.x, last = static_cast<int64_t>(sum.size()) - 1;
   for (int32_t y = 0; y < size.y; ++y) {

@@ -20,28 +20,6 @@ constexpr uint64_t kMaximumOverflow = 20;
 /// so often at most.
 constexpr int kMaximumWidenings = 3;
 
-/// One pass over a batch.
-struct PassInput {
-  const BlockGrid& grid;
-  const SequenceMask& mask;
-  const ComparedFrames& frames;
-  const DsaConfig& config;
-};
-
-/// Returns the job of a pass but for `out`; its range is that of the configuration.
-MatchJob job_of(const PassInput& pass, const Buffer<int32_t>& bin_shift) {
-  MatchJob job;
-  job.config = &pass.config;
-  job.grid = &pass.grid;
-  job.range = pass.config.range;
-  job.mask = pass.mask.samples.data();
-  job.mask_at_zero = pass.mask.at_zero.data();
-  job.contrast = pass.frames.at_zero.values.data();
-  job.frames = pass.frames.at_zero.count;
-  job.bin_shift = bin_shift.data();
-  return job;
-}
-
 /// The dense field of vectors as blocks are matched over it.
 class DenseBase {
  public:
@@ -82,28 +60,26 @@ bool is_overflowing(std::span<const BlockMatch> matches) {
   return beyond * kMaximumOverflow > counted;
 }
 
-/// Blocks of each frame whose best displacement lies at the edge of the window.
-std::vector<int32_t> edge_hits(std::span<const BlockMatch> matches, int32_t blocks) {
-  std::vector<int32_t> hits(matches.size() / static_cast<size_t>(blocks), 0);
+/// Counts blocks whose best displacement lies at the edge of the window.
+void count_edge_hits(std::span<const BlockMatch> matches, std::span<FrameFigures> figures) {
+  const size_t blocks = matches.size() / figures.size();
   for (size_t i = 0; i < matches.size(); ++i) {
-    const bool is_at_edge = (matches[i].flags & kBlockAtEdge) != 0;
-    hits[i / static_cast<size_t>(blocks)] += is_at_edge ? 1 : 0;
+    figures[i / blocks].edge_hits += (matches[i].flags & kBlockAtEdge) != 0 ? 1 : 0;
   }
-  return hits;
 }
 
 /// Matches frames again whose bins were too narrow for their differences.
-void widen_bins(const PassInput& pass, const MatchJob& job, Buffer<BlockMatch>& matches,
-                Buffer<int32_t>& bin_shift, Registered& out, const Context& context) {
-  const auto blocks = static_cast<size_t>(pass.grid.blocks());
+void widen_bins(const MatchJob& job, Buffer<BlockMatch>& matches, Buffer<int32_t>& bin_shift,
+                std::span<FrameFigures> figures, const Context& context) {
+  const auto blocks = static_cast<size_t>(job.grid->blocks());
   std::vector<BlockMatch> found = matches.to_vector();
-  for (size_t f = 0; f < out.bin_shifts.size(); ++f) {
+  for (size_t f = 0; f < figures.size(); ++f) {
+    int32_t& shift = figures[f].bin_shift;
     const std::span<BlockMatch> of_frame(found.data() + f * blocks, blocks);
     for (int i = 0; i < kMaximumWidenings && is_overflowing(of_frame); ++i) {
-      if (out.bin_shifts[f] >= kMaximumShift) break;
-      ++out.bin_shifts[f];
-      out.has_wide_bins[f] = 1;
-      bin_shift.upload(std::span<const int32_t>(&out.bin_shifts[f], 1), f);
+      if (shift >= kMaximumShift) break;
+      ++shift;
+      bin_shift.upload(std::span<const int32_t>(&shift, 1), f);
       match_blocks(job_of_frame(job, static_cast<int64_t>(f)), context);
       matches.download(of_frame, f * blocks);
     }
@@ -112,7 +88,7 @@ void widen_bins(const PassInput& pass, const MatchJob& job, Buffer<BlockMatch>& 
 
 /// Returns the middle of the window of each frame: motion that is known before, or the frame's
 /// shift.
-Buffer<Vec3i> window_centres(const SequenceMask& mask, const ComparedFrames& frames,
+Buffer<Vec3i> window_centres(const SequenceMask& mask, const SampledFrames& frames,
                              const DsaConfig& config, const Context& context) {
   std::vector<Vec3i> centres, motion;
   if (mask.start != Vec3i{}) {
@@ -130,37 +106,40 @@ Buffer<Vec3i> window_centres(const SequenceMask& mask, const ComparedFrames& fra
   return Buffer<Vec3i>(context.device, centres);
 }
 
-/// Returns the first pass: from whole pixels within the range.
-Buffer<BlockMatch> match_from_whole_pixels(const PassInput& pass, Buffer<int32_t>& bin_shift,
-                                           Registered& out, const Context& context) {
-  const SequenceMask& mask = pass.mask;
-  const ComparedFrames& frames = pass.frames;
-  const Buffer<Vec3i> centres = window_centres(mask, frames, pass.config, context);
-  bin_shift = bin_shifts(frames.at_zero, mask.at_zero.data(), centres.data(), mask.table,
-                         pass.config, context);
-  out.bin_shifts = bin_shift.to_vector();
-  out.has_wide_bins.assign(out.bin_shifts.size(), 0);
-  Buffer<BlockMatch> matches(context.device,
-                             static_cast<size_t>(frames.at_zero.count * pass.grid.blocks()));
-  MatchJob job = job_of(pass, bin_shift);
+/// Returns the first pass: from whole pixels within the range. `bin_shift`: of each frame, found
+/// here.
+std::vector<BlockMatch> match_from_whole_pixels(MatchJob job, const SequenceMask& mask,
+                                                const SampledFrames& frames,
+                                                Buffer<int32_t>& bin_shift,
+                                                std::span<FrameFigures> figures,
+                                                const Context& context) {
+  const DsaConfig& config = *job.config;
+  const Buffer<Vec3i> centres = window_centres(mask, frames, config, context);
+  bin_shift =
+      bin_shifts(frames.at_zero, job.mask_at_zero, centres.data(), mask.table, config, context);
+  const std::vector<int32_t> shifts = bin_shift.to_vector();
+  for (size_t f = 0; f < shifts.size(); ++f) figures[f].bin_shift = shifts[f];
+  job.range = config.range;
+  job.bin_shift = bin_shift.data();
   job.centre = centres.data();
+  Buffer<BlockMatch> matches(context.device, static_cast<size_t>(job.frames * job.grid->blocks()));
   job.out = matches.data();
   match_blocks(job, context);
-  if (!pass.config.literal) widen_bins(pass, job, matches, bin_shift, out, context);
-  return matches;
+  if (!config.literal) widen_bins(job, matches, bin_shift, figures, context);
+  return matches.to_vector();
 }
 
-/// Returns a later pass: on top of the field of the pass before.
-Buffer<BlockMatch> match_over_field(const PassInput& pass, const BaseField& base,
-                                    const Buffer<int32_t>& bin_shift, const Context& context) {
-  Buffer<BlockMatch> matches(context.device,
-                             static_cast<size_t>(pass.frames.at_zero.count * pass.grid.blocks()));
-  MatchJob job = job_of(pass, bin_shift);
+/// Returns a later pass: on top of the field of `before`, of the pass before.
+std::vector<BlockMatch> match_over_field(MatchJob job, const BlockGrid& grid_before,
+                                         std::span<const BlockMatch> before,
+                                         const Context& context) {
+  const DenseBase base(grid_before, before, *job.config, context);
+  Buffer<BlockMatch> matches(context.device, static_cast<size_t>(job.frames * job.grid->blocks()));
   job.range = kRefineRange;
-  job.base = base;
+  job.base = base.field();
   job.out = matches.data();
   match_blocks(job, context);
-  return matches;
+  return matches.to_vector();
 }
 
 /// Returns the block whose centre is nearest to a node, the first of equally near ones.
@@ -196,31 +175,31 @@ std::vector<BlockMatch> nodes_of_blocks(const BlockGrid& nodes, const BlockGrid&
   return out;
 }
 
-/// Flexible pixel shift from the result of block matching, with `blocks`.
-void move_nodes(const PassInput& pass, const Buffer<int32_t>& bin_shift, Registered& out,
-                const Context& context) {
-  const auto& [blocks, mask, frames, config] = pass;
-  const int64_t count = frames.at_zero.count;
-  const BlockGrid nodes = last_grid(config, mask.size);
-  const std::vector<Vec3i> found = vectors_of(out.matches);
+/// Flexible pixel shift from the result of block matching, with `blocks`: the nodes.
+std::vector<BlockMatch> move_nodes(const MatchJob& of_blocks, const BlockGrid& blocks,
+                                   std::span<const BlockMatch> matches, const Context& context) {
+  const DsaConfig& config = *of_blocks.config;
+  const BlockGrid nodes = last_grid(config, blocks.image);
+  const std::vector<Vec3i> found = vectors_of(matches);
   const auto per_frame = static_cast<size_t>(blocks.blocks());
   std::vector<Vec3i> vectors;
-  for (size_t f = 0; f < static_cast<size_t>(count); ++f) {
-    const auto start = vectors_at(nodes, blocks, std::span(found).subspan(f * per_frame, per_frame),
+  for (size_t first = 0; first < found.size(); first += per_frame) {
+    const auto start = vectors_at(nodes, blocks, std::span(found).subspan(first, per_frame),
                                   border_field_of(config, /*is_volume=*/false));
     vectors.insert(vectors.end(), start.begin(), start.end());
   }
-  out.matches = nodes_of_blocks(nodes, blocks, out.matches, count);
+  std::vector<BlockMatch> out = nodes_of_blocks(nodes, blocks, matches, of_blocks.frames);
   FlexibleJob job;
   job.metric = config.metric;
   job.nodes = &nodes;
-  job.mask = mask.samples.data();
-  job.contrast = frames.at_zero.values.data();
-  job.frames = count;
-  job.bin_shift = bin_shift.data();
+  job.mask = of_blocks.mask;
+  job.contrast = of_blocks.contrast;
+  job.frames = of_blocks.frames;
+  job.bin_shift = of_blocks.bin_shift;
   job.vectors = vectors.data();
-  job.matches = out.matches.data();
+  job.matches = out.data();
   flexible_shift(job, context);
+  return out;
 }
 
 }  // namespace
@@ -242,32 +221,35 @@ BlockGrid grid_of_pass(const Pass& pass, const Vec3i& size) {
                          {pass.step, pass.step, is_volume ? pass.step : 1});
 }
 
-Registered register_frames(const SequenceMask& mask, const ComparedFrames& frames,
-                           const DsaConfig& config, const Context& context) {
-  Registered out;
+std::vector<BlockMatch> register_frames(const SequenceMask& mask, const SampledFrames& frames,
+                                        const DsaConfig& config, std::span<FrameFigures> figures,
+                                        const Context& context) {
+  MatchJob job;
+  job.config = &config;
+  job.mask = mask.samples.data();
+  job.mask_at_zero = mask.at_zero.data();
+  job.contrast = frames.at_zero.values.data();
+  job.frames = frames.at_zero.count;
+  std::vector<BlockMatch> matches;
   Buffer<int32_t> bin_shift;
-  BlockGrid base_grid;
+  BlockGrid grid_before;
   for (const Pass& pass : passes_of(config, mask.size.z > 1)) {
     const BlockGrid grid = grid_of_pass(pass, mask.size);
-    const PassInput input{grid, mask, frames, config};
-    const Buffer<BlockMatch> found =
-        out.matches.empty()
-            ? match_from_whole_pixels(input, bin_shift, out, context)
-            : match_over_field(input, DenseBase(base_grid, out.matches, config, context).field(),
-                               bin_shift, context);
-    out.matches = found.to_vector();
+    const bool is_first = matches.empty();
+    job.grid = &grid;
+    matches = is_first ? match_from_whole_pixels(job, mask, frames, bin_shift, figures, context)
+                       : match_over_field(job, grid_before, matches, context);
+    job.bin_shift = bin_shift.data();
     if (config.literal) {
-      replace_inconsistent(grid, out.matches, context);
+      replace_inconsistent(grid, matches, context);
     } else {
-      solve_motion(grid, frames.shifts, out.matches, context);
+      solve_motion(grid, frames.shifts, matches, context);
     }
-    if (out.edge_hits.empty()) out.edge_hits = edge_hits(out.matches, grid.blocks());
-    base_grid = grid;
+    if (is_first) count_edge_hits(matches, figures);
+    grid_before = grid;
   }
-  if (config.method == Method::kFlex) {
-    move_nodes({base_grid, mask, frames, config}, bin_shift, out, context);
-  }
-  return out;
+  if (config.method == Method::kFlex) return move_nodes(job, grid_before, matches, context);
+  return matches;
 }
 
 }  // namespace larch::dsa

@@ -9,19 +9,12 @@
 
 namespace larch::dsa {
 
-/// A batch of frames as they are compared, on the context's device.
-struct ComparedFrames {
+/// A batch of frames as they are compared and subtracted, on the context's device.
+struct SampledFrames {
+  SampleFrames values{};
   SampleFrames samples{};
   SampleFrames at_zero{};       ///< by filter_at_zero
   std::vector<Vec3i> shifts{};  ///< the rigid translation of each frame, Q16
-};
-
-/// Vectors of blocks, or of nodes.
-struct Registered {
-  std::vector<BlockMatch> matches{};     ///< by frame and block of last_grid
-  std::vector<int32_t> bin_shifts{};     ///< per frame
-  std::vector<uint8_t> has_wide_bins{};  ///< per frame: 1 if more than planned
-  std::vector<int32_t> edge_hits{};      ///< per frame, of the first pass
 };
 
 /// Block matching in all passes of the configuration, and flexible pixel shift from its result for
@@ -29,8 +22,11 @@ struct Registered {
 /// their neighbours in the literal method. The next pass refines the dense field by up to 4 pixels,
 /// always over the original mask. A frame of whose differences more than 5 % are beyond the bins is
 /// matched again with bins of twice the width, up to three times, but not in the literal method.
-Registered register_frames(const SequenceMask& mask, const ComparedFrames& frames,
-                           const DsaConfig& config, const Context& context);
+/// Returns the matches of blocks, or of nodes, by frame and block of last_grid; fills
+/// FrameFigures::bin_shift and edge_hits of each frame.
+std::vector<BlockMatch> register_frames(const SequenceMask& mask, const SampledFrames& frames,
+                                        const DsaConfig& config, std::span<FrameFigures> figures,
+                                        const Context& context);
 
 /// Returns the vectors of matches, Q16, in their order.
 std::vector<Vec3i> vectors_of(std::span<const BlockMatch> matches);

@@ -11,7 +11,7 @@
 #include "larch/core/dispatch.h"
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
-#include "larch/dsa/match/match_lanes.h"
+#include "larch/dsa/sampling/block_samples.h"
 
 namespace larch::dsa {
 
@@ -62,37 +62,12 @@ void mean_frame(const FrameSum& sum, std::span<const uint16_t> stored_of,
 namespace larch::dsa::cpu {
 namespace {
 
-/// Rows of a frame with room for whole lanes, and a sample before and after each.
-struct RowBuffer {
-  explicit RowBuffer(int32_t width)
-      : padded((width + kLanes - 1) / kLanes * kLanes),
-        values(static_cast<size_t>(padded) + 2 * kLanes, kNoSample) {}
-  uint16_t* row() { return values.data() + kLanes; }
-  int64_t padded;
-  std::vector<uint16_t> values;
-};
-
-/// A row filtered along x.
-void filter_row(const FilterJob& job, const uint16_t* row, RowBuffer& source, RowBuffer& out) {
-  uint16_t* here = source.row();
-  std::copy_n(row, job.size.x, here);
-  here[-1] = here[job.size.x] = kNoSample;
-  match_lanes().tap_row(job.taps, here - 1, here, here + 1, source.padded, out.row());
-}
-
 /// One plane filtered along x and y.
 void filter_plane(const FilterJob& job, const uint16_t* plane, uint16_t* out) {
-  const Vec3i& size = job.size;
-  RowBuffer source(size.x), missing(size.x), result(size.x);
-  std::vector<RowBuffer> filtered(3, RowBuffer(size.x));
-  const auto row_at = [&](int32_t y) { return plane + static_cast<int64_t>(y) * size.x; };
-  const auto slot = [&](int32_t y) -> RowBuffer& { return filtered[static_cast<size_t>(y % 3)]; };
-  const auto pick = [&](int32_t y) { return y >= 0 && y < size.y ? slot(y).row() : missing.row(); };
-  filter_row(job, row_at(0), source, slot(0));
-  for (int32_t y = 0; y < size.y; ++y) {
-    if (y + 1 < size.y) filter_row(job, row_at(y + 1), source, slot(y + 1));
-    match_lanes().tap_row(job.taps, pick(y - 1), pick(y), pick(y + 1), source.padded, result.row());
-    std::copy_n(result.row(), size.x, out + static_cast<int64_t>(y) * size.x);
+  DisplacedRows rows(job.size);
+  for (int32_t y = 0; y < job.size.y; ++y) {
+    std::copy_n(rows.filtered(plane, 0, y, job.taps, job.taps), job.size.x,
+                out + static_cast<int64_t>(y) * job.size.x);
   }
 }
 
@@ -152,10 +127,6 @@ constexpr Dispatch<void(const SampleJob&, const Context&)> kToSamples{
 constexpr Dispatch<void(const FilterJob&, const Context&)> kFilterAtZero{
     "dsa::filter_at_zero", cpu::filter_at_zero, LARCH_CUDA_FN(cuda::filter_at_zero)};
 
-int64_t pixels_of(const Vec3i& size) {
-  return static_cast<int64_t>(size.x) * size.y * size.z;
-}
-
 /// The log domain's value, or the linear one's, of every stored value.
 struct Scale {
   std::vector<double> values{};
@@ -175,9 +146,6 @@ Meanings meanings_of(const StoredValues& stored, bool holds_log, int32_t least, 
   Meanings out{stored.values};
   if (out.values.empty()) {
     for (int32_t p = least; p <= most; ++p) out.values.push_back(p);
-  }
-  if (out.values.size() != static_cast<size_t>(most - least) + 1) {
-    throw UsageError("samples: a value is needed for each stored one");
   }
   const auto [low, high] = std::minmax_element(out.values.begin(), out.values.end());
   out.least = *low;
@@ -218,11 +186,8 @@ Scale scale_of(const StoredValues& stored, const DsaConfig& config, int32_t leas
 
 SampleFrames samples_of(const Buffer<uint16_t>& stored, const Vec3i& size, SampleJob job,
                         const SampleTable& table, const Context& context) {
-  const int64_t pixels = pixels_of(size);
+  const int64_t pixels = static_cast<int64_t>(size.x) * size.y * size.z;
   const auto total = static_cast<int64_t>(stored.size());
-  if (pixels < 1 || total % pixels != 0) {
-    throw UsageError("samples: the number of stored pixels is no multiple of a frame's");
-  }
   const Buffer<uint16_t> values(context.device, table.of_stored);
   SampleFrames frames{size, total / pixels, Buffer<uint16_t>(context.device, stored.size())};
   job.stored = stored.data();
@@ -273,11 +238,7 @@ SampleTable make_sample_table(const StoredValues& stored, const DsaConfig& confi
 }
 
 std::vector<uint16_t> mean_of_samples(std::span<const std::span<const uint16_t>> frames) {
-  if (frames.empty()) throw UsageError("a mask needs one frame at least");
   const size_t pixels = frames.front().size();
-  for (const auto& frame : frames) {
-    if (frame.size() != pixels) throw UsageError("the frames of a mask differ in size");
-  }
   std::vector<uint16_t> mean(pixels);
   const auto n = static_cast<uint64_t>(frames.size());
   for (size_t i = 0; i < pixels; ++i) {
@@ -294,9 +255,6 @@ std::vector<uint16_t> mean_of_samples(std::span<const std::span<const uint16_t>>
 
 SampleFrames to_samples(const Buffer<uint16_t>& stored, const Vec3i& size, const SampleTable& table,
                         const Buffer<uint8_t>& region, const Context& context) {
-  if (!region.empty() && static_cast<int64_t>(region.size()) != pixels_of(size)) {
-    throw UsageError("the region of interest and the frames differ in size");
-  }
   SampleJob job;
   job.least_counted = table.least_counted;
   job.most_counted = table.most_counted;

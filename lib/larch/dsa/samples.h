@@ -49,8 +49,8 @@ struct StoredValues {
 /// that hold logarithms are taken as they are. Domain::kAuto is the log domain for values that are
 /// known to be linear, and the stored one otherwise. p is what StoredValues::values says, and
 /// `dark` is of that kind. The ends of the stored range, and in the log domain values without
-/// radiation, do not count. Throws UsageError for more than 16 bits, for logarithms that shall be
-/// linear, and for another number of values than there are stored ones.
+/// radiation, do not count. Throws UsageError for more than 16 bits, and for logarithms that shall
+/// be linear.
 SampleTable make_sample_table(const StoredValues& stored, const DsaConfig& config);
 
 /// The mean of some frames in samples, rounded once; kNoSample where one of them is.

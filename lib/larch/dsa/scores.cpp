@@ -10,7 +10,6 @@
 #include <limits>
 #include <optional>
 
-#include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/dsa/field/warp_math.h"
 #include "larch/dsa/image_agreement.h"
@@ -28,10 +27,6 @@ constexpr int kVesselMargin = 3, kRing = 8;
 constexpr int64_t kMinimumVessel = 20;
 /// The steepest pixels of the mask: one in so many.
 constexpr int64_t kEdgeShare = 20;
-
-int64_t pixels_of(const Vec3i& size) {
-  return static_cast<int64_t>(size.x) * size.y * size.z;
-}
 
 struct Median {
   double median = 0, mad = 0;
@@ -75,41 +70,23 @@ struct Parts {
   int64_t counted = 0, left_out = 0;
 };
 
-/// Pixels along an axis whose place `shift` away lies in the picture, and where they read the mask.
-struct Reach {
-  int32_t begin = 0, end = 0;
-  int64_t offset = 0;
-};
-Reach reach_of(int32_t count, int32_t shift) {
-  const int64_t last = int64_t{count - 1} << kVectorBits;
-  const auto is_inside = [&](int64_t at) {
-    const int64_t to = (at << kVectorBits) + shift;
-    return to >= 0 && to <= last;
-  };
-  Reach reach{0, count, (int64_t{shift} + (1 << (kVectorBits - 1))) >> kVectorBits};
-  while (reach.begin < count && !is_inside(reach.begin)) ++reach.begin;
-  while (reach.end > reach.begin && !is_inside(reach.end - 1)) --reach.end;
-  return reach;
-}
-
 /// Leaves out pixels whose mask, `shift` away, lies beyond the picture or does not count there.
 void keep_with_mask(std::vector<uint8_t>& valid, const SequenceMask& mask, const Vec3i& shift) {
   const Vec3i& size = mask.size;
-  const Reach x = reach_of(size.x, shift.x), y = reach_of(size.y, shift.y),
-              z = reach_of(size.z, shift.z);
-  const int64_t from = (z.offset * size.y + y.offset) * size.x + x.offset;
-  for (int64_t row = 0; row < static_cast<int64_t>(size.y) * size.z; ++row) {
-    const auto at_y = static_cast<int32_t>(row % size.y), at_z = static_cast<int32_t>(row / size.y);
-    const auto here = valid.begin() + row * size.x;
-    const bool is_inside = at_y >= y.begin && at_y < y.end && at_z >= z.begin && at_z < z.end;
-    if (!is_inside) {
-      std::fill_n(here, size.x, uint8_t{0});
-      continue;
+  constexpr int64_t kHalf = 1 << (kVectorBits - 1);
+  const auto is_inside = [](int64_t to, int32_t count) {
+    return to >= 0 && to <= int64_t{count - 1} << kVectorBits;
+  };
+  size_t i = 0;
+  for (int64_t y = 0; y < size.y; ++y) {
+    const int64_t to_y = (y << kVectorBits) + shift.y;
+    const int64_t row = ((to_y + kHalf) >> kVectorBits) * size.x;
+    for (int64_t x = 0; x < size.x; ++x, ++i) {
+      const int64_t to_x = (x << kVectorBits) + shift.x;
+      const bool counts = is_inside(to_x, size.x) && is_inside(to_y, size.y) &&
+                          mask.samples.data()[row + ((to_x + kHalf) >> kVectorBits)] != kNoSample;
+      valid[i] &= counts ? 1 : 0;
     }
-    std::fill(here, here + x.begin, uint8_t{0});
-    std::fill(here + x.end, here + size.x, uint8_t{0});
-    const uint16_t* samples = mask.samples.data() + row * size.x + from;
-    for (int32_t i = x.begin; i < x.end; ++i) here[i] &= samples[i] != kNoSample ? 1 : 0;
   }
 }
 
@@ -220,42 +197,29 @@ void score_image(std::span<const int16_t> image, const Parts& parts, const Score
   out.vessel_cnr = can_tell ? std::fabs(vessel.mean - ring.mean) / ring.deviation : kNothing;
 }
 
-/// 16 times the squared slope of a mask, each axis smoothed across by 1 2 1 (and by itself).
-int64_t steepness(std::span<const uint16_t> values, const Vec3i& size, const Vec3i& at) {
-  int64_t sum = 0;
-  for (int axis = 0; axis < 3; ++axis) {
-    if (size[axis] == 1) continue;
-    int64_t slope = 0;
-    for (int k = -1; k <= 1; ++k) {
-      for (int j = -1; j <= 1; ++j) {
-        for (int i = -1; i <= 1; ++i) {
-          const Vec3i d{i, j, k};
-          int64_t weight = d[axis];
-          Vec3i to = at + d;
-          for (int a = 0; a < 3; ++a) {
-            if (a != axis) weight *= d[a] == 0 ? 2 : 1;
-            to[a] = std::clamp(to[a], 0, size[a] - 1);
-          }
-          const int64_t row = static_cast<int64_t>(to.z) * size.y + to.y;
-          slope += weight * values[static_cast<size_t>(row * size.x + to.x)];
-        }
-      }
+/// 16 times the squared slope of a mask, each axis smoothed across by 1 2 1.
+int64_t steepness(std::span<const uint16_t> values, const Vec3i& size, int32_t x, int32_t y) {
+  int64_t slope_x = 0, slope_y = 0;
+  for (int j = -1; j <= 1; ++j) {
+    for (int i = -1; i <= 1; ++i) {
+      const int64_t row = std::clamp(y + j, 0, size.y - 1);
+      const int64_t v =
+          values[static_cast<size_t>(row * size.x + std::clamp(x + i, 0, size.x - 1))];
+      slope_x += i * (j == 0 ? 2 : 1) * v;
+      slope_y += j * (i == 0 ? 2 : 1) * v;
     }
-    sum += slope * slope;
   }
-  return sum;
+  return slope_x * slope_x + slope_y * slope_y;
 }
 
 std::vector<uint8_t> steepest_pixels(const SequenceMask& mask, const Context& context) {
   const Vec3i& size = mask.size;
   const std::span<const uint16_t> values(mask.values.data(), mask.values.size());
   std::vector<int64_t> slopes(values.size());
-  const int64_t rows = static_cast<int64_t>(size.y) * size.z;
-  parallel_for(context.threads, rows, 16, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      Vec3i at{0, static_cast<int32_t>(row % size.y), static_cast<int32_t>(row / size.y)};
-      for (at.x = 0; at.x < size.x; ++at.x) {
-        slopes[static_cast<size_t>(row * size.x + at.x)] = steepness(values, size, at);
+  parallel_for(context.threads, size.y, 16, [&](int64_t begin, int64_t end) {
+    for (auto y = static_cast<int32_t>(begin); y < end; ++y) {
+      for (int32_t x = 0; x < size.x; ++x) {
+        slopes[static_cast<size_t>(int64_t{y} * size.x + x)] = steepness(values, size, x, y);
       }
     }
   });
@@ -280,7 +244,7 @@ std::vector<uint8_t> steepest_pixels(const SequenceMask& mask, const Context& co
 
 void score_frame(const ScoreBasis& basis, const SubtractedFrames& frames, size_t frame,
                  Vessels vessels, FrameScores& out) {
-  const auto pixels = static_cast<size_t>(pixels_of(basis.mask.size));
+  const size_t pixels = basis.mask.samples.size();
   const auto of_frame = [&](const auto& all) {
     return std::span(all).subspan(frame * pixels, pixels);
   };
@@ -302,7 +266,7 @@ std::vector<uint8_t> dilated(std::span<const uint8_t> labels, const Vec3i& size,
   std::transform(labels.begin(), labels.end(), out.begin(),
                  [](uint8_t label) { return static_cast<uint8_t>(label != 0); });
   size_t stride = 1;
-  for (int axis = 0; axis < 3; ++axis) {
+  for (int axis = 0; axis < 2; ++axis) {
     // Where pixels of a line follow each other `stride` apart, whole slabs of lines move together.
     const std::vector<uint8_t> from = out;
     const size_t slab = stride * static_cast<size_t>(size[axis]);
@@ -331,11 +295,6 @@ ScoreBasis make_score_basis(SequenceMask mask, const Context& context, ScoreKind
 std::vector<FrameScores> score_frames(const ScoreBasis& basis, std::span<const uint16_t> stored,
                                       const SubtractedFrames& frames, const DsaConfig& config,
                                       const Context& context) {
-  const size_t pixels = frames.difference.size();
-  if (stored.size() != pixels || frames.shifted.size() != pixels ||
-      frames.uncorrected.size() != pixels) {
-    throw UsageError("scores need the uncorrected and the shifted frames as well");
-  }
   std::vector<FrameScores> scores(frames.figures.size());
   std::optional<ImageAgreement> agreement;
   if (basis.kind == ScoreKind::kAll) {

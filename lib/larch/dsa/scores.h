@@ -44,7 +44,7 @@ ScoreBasis make_score_basis(SequenceMask mask, const Context& context,
                             ScoreKind kind = ScoreKind::kAll);
 
 /// Scores of frames, by frame, of the kind of `basis`. `stored`: as they were subtracted; `frames`:
-/// with shifted and uncorrected. Throws UsageError without these.
+/// pictures, with shifted and uncorrected.
 ///
 /// All three images of a frame are measured at the same pixels. For EHD and entropy that are those
 /// where contrast and mask count in each of them, whatever the configuration samples with: contrast
@@ -60,7 +60,7 @@ std::vector<FrameScores> score_frames(const ScoreBasis& basis, std::span<const u
                                       const SubtractedFrames& frames, const DsaConfig& config,
                                       const Context& context);
 
-/// 1 within `radius` pixels of a pixel that is not 0 along each axis.
+/// 1 within `radius` pixels of a pixel that is not 0 along each axis of a picture.
 std::vector<uint8_t> dilated(std::span<const uint8_t> labels, const Vec3i& size, int radius);
 
 }  // namespace larch::dsa

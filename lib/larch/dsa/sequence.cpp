@@ -20,12 +20,6 @@ int64_t pixels_of(const Vec3i& size) {
   return static_cast<int64_t>(size.x) * size.y * size.z;
 }
 
-void check_region(std::span<const uint8_t> region, const Vec3i& size) {
-  if (!region.empty() && static_cast<int64_t>(region.size()) != pixels_of(size)) {
-    throw UsageError("the region of interest and the frames differ in size");
-  }
-}
-
 bool finds_blocks(const DsaConfig& config) {
   return config.method == Method::kBlock || config.method == Method::kFlex;
 }
@@ -34,39 +28,32 @@ BlockGrid one_block(const Vec3i& size) {
   return make_block_grid(size, size, size);
 }
 
-/// A batch on the device: as it is compared and as it is subtracted.
-struct Batch {
-  ComparedFrames compared{};
-  SampleFrames values{};
-};
-
 bool needs_shifts(const DsaConfig& config, const SequenceWants& wants) {
   return wants.shift || wants.shifted || config.method == Method::kShift ||
          (finds_blocks(config) && !config.literal);
 }
 
-Batch make_batch(const SequenceMask& mask, const Buffer<uint16_t>& stored, const DsaConfig& config,
-                 const SequenceWants& wants, const Context& context) {
-  Batch batch;
+SampledFrames make_batch(const SequenceMask& mask, const Buffer<uint16_t>& stored,
+                         const DsaConfig& config, const SequenceWants& wants,
+                         const Context& context) {
+  SampledFrames batch;
   batch.values = to_values(stored, mask.size, mask.table, context);
-  batch.compared.samples = to_samples(stored, mask.size, mask.table, mask.region, context);
-  batch.compared.at_zero = filter_at_zero(batch.compared.samples, config, context);
-  const auto frames = static_cast<size_t>(batch.values.count);
-  batch.compared.shifts.resize(frames);
+  batch.samples = to_samples(stored, mask.size, mask.table, mask.region, context);
+  batch.at_zero = filter_at_zero(batch.samples, config, context);
+  batch.shifts.resize(static_cast<size_t>(batch.values.count));
   if (mask.size.z == 1 && needs_shifts(config, wants)) {
-    batch.compared.shifts =
-        rigid_shifts(mask.samples.data(), mask.at_zero.data(), batch.compared.samples,
-                     batch.compared.at_zero, mask.table, config, context);
+    batch.shifts = rigid_shifts(mask.samples.data(), mask.at_zero.data(), batch.samples,
+                                batch.at_zero, mask.table, config, context);
   }
   return batch;
 }
 
-SubtractJob job_of(const SequenceMask& mask, const Batch& batch) {
+SubtractJob job_of(const SequenceMask& mask, const SampledFrames& batch) {
   SubtractJob job;
   job.mask_values = mask.values.data();
   job.mask_samples = mask.samples.data();
   job.contrast_values = batch.values.values.data();
-  job.contrast_samples = batch.compared.samples.values.data();
+  job.contrast_samples = batch.samples.values.data();
   job.region = mask.region.data();
   job.size = mask.size;
   job.frames = batch.values.count;
@@ -74,7 +61,7 @@ SubtractJob job_of(const SequenceMask& mask, const Batch& batch) {
 }
 
 /// Differences after one translation per frame; null: after none.
-Buffer<int16_t> shifted_difference(const SequenceMask& mask, const Batch& batch,
+Buffer<int16_t> shifted_difference(const SequenceMask& mask, const SampledFrames& batch,
                                    const Vec3i* shifts, const DsaConfig& config,
                                    const Context& context) {
   Buffer<int16_t> difference(context.device, batch.values.values.size());
@@ -92,21 +79,15 @@ Buffer<int16_t> copy_of(const Buffer<int16_t>& from) {
   return copy;
 }
 
-std::vector<Vec3i> found_vectors(const SequenceMask& mask, Batch& batch, const DsaConfig& config,
-                                 const std::optional<Vec3i>& moved_by, SubtractedFrames& out,
-                                 const Context& context) {
+std::vector<Vec3i> found_vectors(const SequenceMask& mask, const SampledFrames& batch,
+                                 const DsaConfig& config, const std::optional<Vec3i>& moved_by,
+                                 SubtractedFrames& out, const Context& context) {
   if (config.method == Method::kShift) return out.shift;
   if (config.method == Method::kNone) {
     if (!moved_by && mask.start == Vec3i{}) return {};
     return std::vector<Vec3i>(out.shift.size(), moved_by.value_or(mask.start));
   }
-  Registered registered = register_frames(mask, batch.compared, config, context);
-  out.matches = std::move(registered.matches);
-  for (size_t f = 0; f < out.figures.size(); ++f) {
-    out.figures[f].edge_hits = registered.edge_hits[f];
-    out.figures[f].bin_shift = registered.bin_shifts[f];
-    out.figures[f].has_wide_bins = registered.has_wide_bins[f] != 0;
-  }
+  out.matches = register_frames(mask, batch, config, out.figures, context);
   return vectors_of(out.matches);
 }
 
@@ -136,7 +117,7 @@ Buffer<Vec3i> dense_vectors(BlockGrid& grid, const DsaConfig& config, Subtracted
 }
 
 /// The images after the mask was moved by the vectors of `result.frames`, and figures.
-void make_corrected(const SequenceMask& mask, const Batch& batch, const DsaConfig& config,
+void make_corrected(const SequenceMask& mask, const SampledFrames& batch, const DsaConfig& config,
                     bool wants_field, SubtractedBatch& result, const Context& context) {
   const Device& device = context.device;
   SubtractedFrames& out = result.frames;
@@ -195,15 +176,9 @@ bool registers_masks(const DsaConfig& config, const Vec3i& size) {
 }
 
 SequenceMask make_mask(const MaskInput& input, const DsaConfig& config, const Context& context) {
-  check_region(input.region, input.size);
-  check_region(input.open, input.size);
-  const int64_t pixels = pixels_of(input.size);
   const Buffer<uint8_t> open(context.device, input.open);
   std::vector<std::vector<uint16_t>> samples, values;
   for (const auto& frame : input.stored) {
-    if (static_cast<int64_t>(frame.size()) != pixels) {
-      throw UsageError("the frames of the mask and of the sequence differ in size");
-    }
     const Buffer<uint16_t> stored(context.device, frame);
     samples.push_back(
         to_samples(stored, input.size, input.table, open, context).values.to_vector());
@@ -230,22 +205,14 @@ SequenceMask make_mask(const MaskInput& input, const DsaConfig& config, const Co
 SubtractedBatch subtract_on_device(const SequenceMask& mask, const Buffer<uint16_t>& stored,
                                    const DsaConfig& config, const SequenceWants& wants,
                                    const Context& context) {
-  const auto pixels = static_cast<size_t>(pixels_of(mask.size));
-  if (pixels == 0 || stored.size() % pixels != 0) {
-    throw UsageError("the number of pixels is no multiple of a frame's");
-  }
-  const bool is_for_pictures = config.method == Method::kShift || config.method == Method::kFlex;
-  if (mask.size.z > 1 && is_for_pictures) {
-    throw UsageError("methods shift and flex are for pictures; use block or none for volumes");
-  }
   const std::string what = runs_on_cpu_alone(config, mask.size.z > 1);
   if (context.device.is_cuda() && !what.empty()) {
     throw DeviceError(what + " runs on the CPU alone; use --device cpu");
   }
-  Batch batch = make_batch(mask, stored, config, wants, context);
+  const SampledFrames batch = make_batch(mask, stored, config, wants, context);
   SubtractedBatch result;
   SubtractedFrames& out = result.frames;
-  out.shift = batch.compared.shifts;
+  out.shift = batch.shifts;
   out.figures.resize(out.shift.size());
   out.vectors = found_vectors(mask, batch, config, wants.moved_by, out, context);
   make_corrected(mask, batch, config, wants.field, result, context);

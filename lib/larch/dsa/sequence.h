@@ -37,7 +37,6 @@ struct SequenceMask {
 /// Tells whether frames of a mask are registered to each other before their mean is taken: where
 /// the method finds blocks in pictures and is not the literal one.
 bool registers_masks(const DsaConfig& config, const Vec3i& size);
-/// Throws UsageError for no frames, and for frames and regions of other sizes.
 SequenceMask make_mask(const MaskInput& input, const DsaConfig& config, const Context& context);
 /// Copies a mask to the host.
 SequenceMask on_host(const SequenceMask& mask);
@@ -56,7 +55,6 @@ struct FrameFigures {
   Correction correction = Correction::kBlocks;  ///< for Method::kBlock and kFlex
   int32_t edge_hits = 0;  ///< blocks of the first pass that are best at the edge of the window
   int32_t bin_shift = 0;  ///< bins were 2^bin_shift steps of a sample wide; 0 if none were made
-  bool has_wide_bins = false;  ///< twice as wide as planned, because many pixels were beyond them
 };
 
 /// The result of a batch of frames, on the host.
@@ -97,8 +95,8 @@ std::string runs_on_cpu_alone(const DsaConfig& config, bool is_volume);
 
 /// Registers the mask to some frames and subtracts it. `stored`: frame after frame, on the
 /// context's device. Results do not depend on how a sequence is cut into batches. The images may be
-/// written to until wait_for(context.device) returns. Throws UsageError for a number of pixels that
-/// is no multiple of a frame's, and DeviceError for what runs_on_cpu_alone where that is CUDA.
+/// written to until wait_for(context.device) returns. Throws DeviceError for what runs_on_cpu_alone
+/// where that is CUDA.
 SubtractedBatch subtract_on_device(const SequenceMask& mask, const Buffer<uint16_t>& stored,
                                    const DsaConfig& config, const SequenceWants& wants,
                                    const Context& context);

@@ -7,7 +7,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "larch/core/error.h"
 #include "larch/core/random_math.h"
 #include "larch/dsa/field/field.h"
 #include "larch/dsa/field/spline.h"
@@ -106,7 +105,7 @@ TEST_CASE("a linear field is reproduced between centres, and beyond them by the 
   CHECK(field_at(grid, vectors, BorderField::kLinear, {0, 299, 0}).y * 65536 == -48 * 299);
 }
 
-TEST_CASE("rows of the dense field are the field, pixel by pixel") {
+TEST_CASE("the dense field of a box is rounded once, halves up") {
   for (const BlockGrid& grid : {make_block_grid({150, 90, 1}, {64, 64, 1}, {48, 40, 1}),
                                 make_block_grid({40, 36, 33}, {16, 16, 16}, {12, 16, 9})}) {
     std::vector<Vec3i> vectors;
@@ -118,21 +117,16 @@ TEST_CASE("rows of the dense field are the field, pixel by pixel") {
     for (const BorderField border :
          {BorderField::kClamp, BorderField::kZero, BorderField::kLinear}) {
       const FieldView view = places.view(vectors.data(), border);
-      std::vector<AxisWeights> columns;
-      columns.reserve(static_cast<size_t>(grid.image.x));
-      for (int32_t x = 0; x < grid.image.x; ++x) {
-        columns.push_back(axis_weights(view.axes[0], border, x));
-      }
-      FieldRow row(view, columns);
-      for (int32_t z = 0; z < grid.image.z; ++z) {
-        for (int32_t y = 0; y < grid.image.y; ++y) {
-          row.move_to(y, z);
-          const AxisWeights wy = axis_weights(view.axes[1], border, y);
-          const AxisWeights wz = axis_weights(view.axes[2], border, z);
-          for (int32_t x = 0; x < grid.image.x; ++x) {
-            const FieldSum sum = field_sum(view, columns[static_cast<size_t>(x)], wy, wz);
-            REQUIRE(row.units_at(x) == field_units(sum));
-          }
+      const Vec3i first{5, 3, 0}, size = grid.image - first;
+      const std::vector<Vec3i> box = field_in_box(view, first, size);
+      for (size_t i = 0; i < box.size(); ++i) {
+        const auto pixel = static_cast<int32_t>(i);
+        const Vec3i at{pixel % size.x, pixel / size.x % size.y, pixel / size.x / size.y};
+        const FieldSum sum = field_sum_at_half(view, (first + at) * 2);
+        for (int c = 0; c < 3; ++c) {
+          const int64_t units =
+              floor_quotient(sum.of[c] * kUnit + (sum.whole << 15), sum.whole << kVectorBits);
+          REQUIRE(box[i][c] == units);
         }
       }
     }
@@ -149,7 +143,6 @@ TEST_CASE("vectors of one grid at the centres of another") {
   REQUIRE(at.size() == 256);
   CHECK(at[17].x == to.twice_centre(17).x * 64 + 32 * 64 - 32 * 64);
   CHECK(at[16].x == from.twice_centre(0).x * 64);  // clamped
-  CHECK_THROWS_AS(vectors_at(to, from, std::vector<Vec3i>(3), BorderField::kClamp), UsageError);
 }
 
 TEST_CASE("a spline goes through the vectors of blocks, and bends without kinks") {
@@ -204,7 +197,6 @@ TEST_CASE("a spline keeps uniform motion and slopes") {
        spline_field(one, std::vector<Vec3i>{vector_of(1, 2)}, context).to_vector()) {
     CHECK(v == vector_of(1, 2));
   }
-  CHECK_THROWS_AS(spline_field(grid, std::vector<Vec3i>(3), context), UsageError);
 }
 
 TEST_CASE("the shape of a field: folds, longest vector") {

@@ -108,8 +108,6 @@ TEST_CASE("values of a Modality LUT stand for the stored ones") {
   const SampleTable turned = make_sample_table(falling, config);
   const SampleTable plain = make_sample_table(stored_of(10, Domain::kLinear), config);
   for (const int p : {1, 17, 500, 1022}) CHECK(at(turned, 1023 - p) == at(plain, p));
-  falling.values.pop_back();
-  CHECK_THROWS_AS(make_sample_table(falling, config), UsageError);
 }
 
 TEST_CASE("signed and inverted values") {
@@ -145,10 +143,6 @@ TEST_CASE("what is saturated, beyond the table or outside of the region does not
   const SampleFrames values = to_values(stored, size, table, context);
   CHECK(values.count == 2);
   CHECK(values.values.to_vector() == std::vector<uint16_t>{0, 4, 1016, 1020, 1020, 28, 28, 28});
-  CHECK_THROWS_AS(to_samples(stored, {3, 1, 1}, table, {}, context), UsageError);
-  const std::vector<uint8_t> small = {1};
-  CHECK_THROWS_AS(to_samples(stored, size, table, Buffer<uint8_t>(Device::cpu(), small), context),
-                  UsageError);
 }
 
 TEST_CASE("the mask is the mean of its frames, rounded once") {
@@ -156,9 +150,6 @@ TEST_CASE("the mask is the mean of its frames, rounded once") {
   const std::vector<std::span<const uint16_t>> all = {a, b, c};
   CHECK(mean_of_samples(all) == std::vector<uint16_t>{2, 11, kNoSample});
   CHECK(mean_of_samples(std::vector<std::span<const uint16_t>>{a, b})[0] == 2);
-  CHECK_THROWS_AS(mean_of_samples({}), UsageError);
-  const std::vector<uint16_t> other = {1};
-  CHECK_THROWS_AS(mean_of_samples(std::vector<std::span<const uint16_t>>{a, other}), UsageError);
 }
 
 TEST_CASE("the kernel at fraction 0 keeps constants and needs all neighbours") {

@@ -197,7 +197,7 @@ TEST_CASE("EHD and entropy are those of samples taken one by one") {
                                       axis_weights(field.axes[2], field.border, 0)};
       const Vec3i moved[3] = {{},
                               {units_of(whole.x), units_of(whole.y), 0},
-                              field_units(field_sum(field, weights[0], weights[1], weights[2]))};
+                              units_at(field, weights[0], weights[1], weights[2])};
       const uint16_t here = at_zero.values.data()[y * kSide + x];
       uint16_t there[3];
       bool counts_all = here != kNoSample;

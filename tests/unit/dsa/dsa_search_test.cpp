@@ -22,7 +22,6 @@ using namespace larch::dsa;
 struct Hill {
   double x = 0, y = 0;  ///< pixels
   double height = 0.4, steepness = 0.05;
-  uint32_t points = 0;
   std::vector<Vec3i> tried{};
   Vec3i origin{};
 
@@ -49,7 +48,6 @@ struct Hill {
       for (int x0 = -plan.range; x0 <= plan.range; ++x0) {
         const Candidate next{{x0, y0, 0}, one((plan.centre + Vec3i{x0, y0, 0}) * kUnit)};
         if (wins(next, window.whole, ranking)) window.whole = next;
-        ++window.evaluations;
       }
     }
     const auto score_at = [&](const Vec3i& at) { return one((plan.centre + at) * kUnit); };
@@ -57,13 +55,9 @@ struct Hill {
                                  [](int64_t sum) { return sum; });
     return window;
   }
-  void fill(const Vec3i& at, int x0, int y0, int x1, int y1) {
-    origin = at;
-    points += static_cast<uint32_t>((x1 - x0 + 1) * (y1 - y0 + 1));
-  }
+  void fill(const Vec3i& at, int, int, int, int) { origin = at; }
   Score score(int i, int j) { return one(origin + Vec3i{i, j, 0} * kTenth); }
   int64_t similarity(int i, int j) { return Ranking{}.similarity(score(i, j)); }
-  uint32_t filled() const { return points; }
 };
 
 Score score_of(const std::vector<uint64_t>& histogram,
@@ -187,13 +181,13 @@ TEST_CASE("conjugate directions evaluate as many displacements as the literature
     hill.x = k.x;
     hill.y = k.y;
     const Found found = hill.directions(1);
-    CHECK(found.evaluations == k.whole + 4);  // and the neighbours a tenth away
+    CHECK(hill.tried.size() == k.whole + 4);  // and the neighbours a tenth away
     CHECK(found.whole.at == Vec3i{k.x, k.y, 0});
   }
   Hill far;
   far.x = far.y = 10.5;
   const Found found = far.directions(1);
-  CHECK(found.evaluations == 35);
+  CHECK(far.tried.size() == 35);
   CHECK(found.vector == Vec3i{10 * 65536 + 32768, 10 * 65536 + 32768, 0});
   CHECK(found.at_edge);
 }
@@ -211,18 +205,14 @@ TEST_CASE("conjugate directions stay in the window and stop where nothing moves"
   // All alike: nothing is strictly better than the start.
   Hill flat;
   flat.steepness = 0;
-  const Found still = flat.directions(4);
-  CHECK(still.evaluations == 9);
-  CHECK(still.vector == Vec3i{});
+  CHECK(flat.directions(4).vector == Vec3i{});
+  CHECK(flat.tried.size() == 9);
 }
 
 TEST_CASE("both neighbours equally better: the positive direction") {
   Candidate current{{0, 0, 0}, {10, 5, 0}};
-  const uint32_t tried = conjugate_directions(current, 1, 1, 1, Ranking{}, [](const Vec3i&) {
-    return Score{20, 5, 0};
-  });
+  conjugate_directions(current, 1, 1, 1, Ranking{}, [](const Vec3i&) { return Score{20, 5, 0}; });
   CHECK(current.at == Vec3i{1, 0, 0});
-  CHECK(tried == 2);
 }
 
 TEST_CASE("a quadratic's top is found exactly") {
@@ -315,7 +305,6 @@ TEST_CASE("blocks cover an image evenly") {
   CHECK(make_block_grid({63, 64, 1}, {64, 64, 1}, {64, 64, 1}).block == Vec3i{63, 64, 1});
   CHECK(starts(65, 64, 64) == std::vector<int32_t>{0, 1});
   CHECK(starts(128, 64, 32) == std::vector<int32_t>{0, 32, 64});
-  CHECK_THROWS_AS(starts(64, 0, 64), UsageError);
 }
 
 TEST_CASE("passes are read, and refused where they are none") {

@@ -96,7 +96,7 @@ bool same_matches(const std::vector<BlockMatch>& a, const std::vector<BlockMatch
     return x.vector == y.vector && x.found == y.found && x.flags == y.flags &&
            x.best.sum == y.best.sum && x.best.count == y.best.count &&
            x.before.sum == y.before.sum && x.counted == y.counted && x.overflow == y.overflow &&
-           x.evaluations == y.evaluations && x.bend.xx == y.bend.xx && x.bend.xy == y.bend.xy &&
+           x.bend.xx == y.bend.xx && x.bend.xy == y.bend.xy &&
            x.most_deviation_px == y.most_deviation_px;
   });
 }
@@ -287,10 +287,9 @@ TEST_CASE("bins that are too narrow for a frame are widened, but not literally")
   }
   DsaConfig config;
   const SubtractedFrames out = sequence.subtracted(config);
-  CHECK(out.figures[0].has_wide_bins);
   CHECK(out.figures[0].bin_shift > 2);
   config.literal = true;
-  CHECK_FALSE(sequence.subtracted(config).figures[0].has_wide_bins);
+  CHECK(sequence.subtracted(config).figures[0].bin_shift == 2);
 }
 
 TEST_CASE("flexible pixel shift moves nodes from the result of blocks") {
@@ -315,7 +314,6 @@ TEST_CASE("flexible pixel shift moves nodes from the result of blocks") {
   for (const BlockMatch& node : nodes.matches) {
     if ((node.flags & (kBlockOutside | kBlockUnreliable)) != 0) continue;
     CHECK(node.best.count > 0);
-    CHECK(node.evaluations > 5);
   }
   CHECK(same_results(nodes, sequence.subtracted(config, {true, true, true}, 3)));
   config.metric = Metric::kEntropy;

@@ -6,9 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "larch/core/error.h"
 #include "larch/core/random_math.h"
-#include "larch/dsa/scores.h"
 #include "larch/dsa/sequence.h"
 
 namespace {
@@ -75,7 +73,6 @@ TEST_CASE("a translation of a volume by whole voxels is found exactly") {
         if (m.found == true_q16) ++exact;
         if (!literal) CHECK(norm((m.vector - true_q16).cast<double>()) < 65);
         if (!literal && (m.flags & kBlockReplaced) == 0) {
-          CHECK(m.evaluations == 729 + 6);  // and the neighbours a tenth away
           CHECK(m.best.count >= m.counted / 2);
           // Without noise all differences are one: EHD 1.
           CHECK(m.best.sum ==
@@ -130,21 +127,4 @@ TEST_CASE("motion of a volume between voxels, with noise; the same for any numbe
   two.passes = "16/16,12/8";
   const SubtractedFrames refined = subtracted(size, mask, fill, two, 2);
   CHECK(norm(refined.field_px[centre] - Vec3f{1.4F, -0.7F, 2.3F}) < 0.2F);
-}
-
-TEST_CASE("scores of volumes") {
-  const Vec3i size{48, 40, 36};
-  const auto mask = volume_of(size, {}, 60, 1), fill = volume_of(size, {1, -1, 2}, 60, 2);
-  DsaConfig config = volume_config();
-  const Context context;
-  const MaskInput input{
-      size, {mask}, make_sample_table({12, false, true, Domain::kAuto}, config), {}, {}};
-  const SubtractedFrames out = subtract_frames(make_mask(input, config, context), fill, config,
-                                               {false, true, true}, context);
-  CHECK(out.shifted == out.uncorrected);  // volumes are not shifted as a whole
-  const FrameScores s = score_frames(make_score_basis(make_mask(input, config, context), context),
-                                     fill, out, config, context)[0];
-  CHECK(s.corrected.ehd > 1.5 * s.uncorrected.ehd);
-  CHECK(s.corrected.ehd <= 1);
-  CHECK(s.corrected.rms < 0.5 * s.uncorrected.rms);
 }

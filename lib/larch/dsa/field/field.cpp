@@ -5,15 +5,10 @@
 #include <algorithm>
 #include <array>
 
-#include "larch/core/error.h"
-
 namespace larch::dsa {
 namespace {
 
 std::vector<int32_t> starts_along(int32_t length, int32_t block, int32_t step) {
-  if (length < 1 || block < 1 || step < 1) {
-    throw UsageError("a grid of blocks needs an image, a block and a step of one pixel at least");
-  }
   if (length <= block) return {0};
   const int32_t room = length - block;
   const int32_t n = 1 + (room + step - 1) / step;
@@ -39,93 +34,70 @@ BlockGrid make_block_grid(const Vec3i& image, const Vec3i& block, const Vec3i& s
 
 namespace {
 
-void check_vectors(const BlockGrid& grid, std::span<const Vec3i> vectors) {
-  if (static_cast<int64_t>(vectors.size()) != grid.blocks()) {
-    throw UsageError("the number of vectors is not that of the blocks of the grid");
+/// Vectors at the centres of blocks, and as the border is filled one pitch beyond the outermost
+/// ones along each axis of more than one pixel.
+struct Surroundings {
+  std::array<std::vector<int32_t>, 3> twice_at{};  ///< places along each axis, in half pixels
+  std::vector<Vec3d> vectors{};                    ///< pixels, x fastest
+
+  bool is_flat(int axis) const { return count(axis) == 1; }
+  int32_t count(int axis) const {
+    return static_cast<int32_t>(twice_at[static_cast<size_t>(axis)].size());
   }
-}
-
-/// Vectors in pixels at the centres and one more all around, as the border is filled.
-class SurroundedGrid {
- public:
-  SurroundedGrid(const BlockGrid& grid, std::span<const Vec3i> vectors, BorderField border)
-      : grid_(grid), vectors_(vectors), border_(border) {}
-
-  /// Centres along an axis, those before the first and after the last included.
-  int32_t count(int axis) const { return grid_.count[axis] + 2; }
-  bool is_flat(int axis) const { return grid_.image[axis] == 1; }
-
-  /// Distance from centre i to centre i + 1 in pixels; 0 is the one before the first.
+  const Vec3d& at(const Vec3i& i) const {
+    const int64_t row = static_cast<int64_t>(i.z) * count(1) + i.y;
+    return vectors[static_cast<size_t>(row * count(0) + i.x)];
+  }
+  /// Distance from place i of an axis to the next one, pixels.
   double pitch(int axis, int32_t i) const {
-    const int32_t last = grid_.count[axis] - 1;
-    if (last == 0) return grid_.block[axis];
-    const auto& starts = grid_.starts[static_cast<size_t>(axis)];
-    const auto inner = static_cast<size_t>(std::clamp(i - 1, 0, last - 1));
-    return starts[inner + 1] - starts[inner];
+    const int32_t* at = twice_at[static_cast<size_t>(axis)].data() + i;
+    return (at[1] - at[0]) / 2.0;
   }
-
-  Vec3d at(Vec3i place) const {
-    Vec3i nearest, inner;
-    bool is_beyond = false;
-    for (int axis = 0; axis < 3; ++axis) {
-      const int32_t last = grid_.count[axis] - 1, i = place[axis] - 1;
-      nearest[axis] = std::clamp(i, 0, last);
-      inner[axis] = std::clamp(2 * nearest[axis] - i, 0, last);
-      is_beyond |= nearest[axis] != i && !is_flat(axis);
-    }
-    if (is_beyond && border_ == BorderField::kZero) return {};
-    if (!is_beyond || border_ == BorderField::kClamp) return found(nearest);
-    return extrapolated(place, nearest, inner);
-  }
-
- private:
-  Vec3d found(const Vec3i& at) const {
-    const int64_t row = static_cast<int64_t>(at.z) * grid_.count.y + at.y;
-    const Vec3i& v = vectors_[static_cast<size_t>(row * grid_.count.x + at.x)];
-    return v.cast<double>() / static_cast<double>(1 << kVectorBits);
-  }
-  /// Returns the linear along each axis, and so multilinear beyond corners.
-  Vec3d extrapolated(const Vec3i& place, const Vec3i& nearest, const Vec3i& inner) const {
-    Vec3d sum{};
-    for (int corner = 0; corner < 8; ++corner) {
-      Vec3i from = nearest;
-      double weight = 1;
-      for (int axis = 0; axis < 3; ++axis) {
-        const bool is_beyond = nearest[axis] != place[axis] - 1;
-        const bool takes_inner = ((corner >> axis) & 1) != 0;
-        if (takes_inner) from[axis] = inner[axis];
-        weight *= is_beyond ? (takes_inner ? -1 : 2) : (takes_inner ? 0 : 1);
-      }
-      if (weight != 0) sum += found(from) * weight;
-    }
-    return sum;
-  }
-
-  const BlockGrid& grid_;
-  std::span<const Vec3i> vectors_;
-  BorderField border_;
 };
 
-double determinant(const std::array<Vec3d, 3>& columns) {
-  return dot(columns[0], cross(columns[1], columns[2]));
+Surroundings surroundings_of(const BlockGrid& grid, const FieldView& view) {
+  Surroundings out;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const FieldAxis& blocks = view.axes[axis];
+    std::vector<int32_t>& at = out.twice_at[axis];
+    for (int32_t i = 0; i < blocks.count; ++i) at.push_back(blocks.twice_centre(i));
+    if (grid.image[static_cast<int>(axis)] == 1) continue;
+    const size_t last = at.size() - 1;
+    const int32_t before = last == 0 ? 2 * blocks.block : at[1] - at[0];
+    const int32_t after = last == 0 ? before : at[last] - at[last - 1];
+    at.push_back(at[last] + after);
+    at.insert(at.begin(), at[0] - before);
+  }
+  for (const int32_t z : out.twice_at[2]) {
+    for (const int32_t y : out.twice_at[1]) {
+      for (const int32_t x : out.twice_at[0]) {
+        const FieldSum sum = field_sum_at_half(view, {x, y, z});
+        const auto whole = static_cast<double>(sum.whole << kVectorBits);
+        out.vectors.push_back(Vec3l{sum.of[0], sum.of[1], sum.of[2]}.cast<double>() / whole);
+      }
+    }
+  }
+  return out;
 }
 
 /// Returns the least Jacobian at the corners of the cell that begins at `first`.
-double least_of_cell(const SurroundedGrid& grid, const Vec3i& first) {
+double least_of_cell(const Surroundings& around, const Vec3i& first) {
   double least = 1e300;
   for (int corner = 0; corner < 8; ++corner) {
     Vec3i here = first;
-    for (int axis = 0; axis < 3; ++axis) here[axis] += (corner >> axis) & 1;
+    for (int axis = 0; axis < 3; ++axis) {
+      if (!around.is_flat(axis)) here[axis] += (corner >> axis) & 1;
+    }
     std::array<Vec3d, 3> columns{Vec3d{1, 0, 0}, Vec3d{0, 1, 0}, Vec3d{0, 0, 1}};
     for (int axis = 0; axis < 3; ++axis) {
-      if (grid.is_flat(axis)) continue;
+      if (around.is_flat(axis)) continue;
       Vec3i low = here, high = here;
       low[axis] = first[axis];
       high[axis] = first[axis] + 1;
       columns[static_cast<size_t>(axis)] +=
-          (grid.at(high) - grid.at(low)) / grid.pitch(axis, first[axis]);
+          (around.at(high) - around.at(low)) / around.pitch(axis, first[axis]);
     }
-    least = std::min(least, determinant(columns));
+    least = std::min(least, dot(columns[0], cross(columns[1], columns[2])));
   }
   return least;
 }
@@ -153,38 +125,56 @@ FieldGrid make_field_grid(const BlockGrid& grid, const Device& device) {
   return out;
 }
 
+std::vector<Vec3i> field_in_box(const FieldView& view, const Vec3i& first, const Vec3i& size) {
+  const bool is_one = view.axes[0].count * view.axes[1].count * view.axes[2].count == 1;
+  if (view.vectors == nullptr || (is_one && view.border == BorderField::kClamp)) {
+    const size_t pixels =
+        static_cast<size_t>(size.x) * static_cast<size_t>(size.y) * static_cast<size_t>(size.z);
+    return std::vector<Vec3i>(pixels, units_at(view, {}, {}, {}));
+  }
+  std::vector<AxisWeights> columns;
+  for (int32_t x = 0; x < size.x; ++x) {
+    columns.push_back(axis_weights(view.axes[0], view.border, first.x + x));
+  }
+  std::vector<Vec3i> units;
+  units.reserve(columns.size() * static_cast<size_t>(size.y) * static_cast<size_t>(size.z));
+  for (int32_t z = 0; z < size.z; ++z) {
+    const AxisWeights wz = axis_weights(view.axes[2], view.border, first.z + z);
+    for (int32_t y = 0; y < size.y; ++y) {
+      const AxisWeights wy = axis_weights(view.axes[1], view.border, first.y + y);
+      for (const AxisWeights& wx : columns) units.push_back(units_at(view, wx, wy, wz));
+    }
+  }
+  return units;
+}
+
 std::vector<Vec3i> vectors_at(const BlockGrid& to, const BlockGrid& from,
                               std::span<const Vec3i> vectors, BorderField border) {
-  check_vectors(from, vectors);
   const FieldGrid places = make_field_grid(from, Device::cpu());
   const FieldView view = places.view(vectors.data(), border);
   std::vector<Vec3i> out;
   for (int32_t block = 0; block < to.blocks(); ++block) {
-    const Vec3i at = to.twice_centre(block);
-    AxisWeights weights[3];
-    for (int axis = 0; axis < 3; ++axis) {
-      weights[axis] = axis_weights_at_half(view.axes[axis], border, at[axis]);
-    }
-    out.push_back(field_q16(field_sum(view, weights[0], weights[1], weights[2])));
+    out.push_back(field_q16(field_sum_at_half(view, to.twice_centre(block))));
   }
   return out;
 }
 
 FieldShape shape_of_field(const BlockGrid& grid, std::span<const Vec3i> vectors,
                           BorderField border) {
-  check_vectors(grid, vectors);
   FieldShape shape;
   for (const Vec3i& v : vectors) {
     const double length = norm(v.cast<double>()) / (1 << kVectorBits);
     shape.mean_px += length / static_cast<double>(vectors.size());
     shape.longest_px = std::max(shape.longest_px, length);
   }
-  const SurroundedGrid surrounded(grid, vectors, border);
+  const FieldGrid places = make_field_grid(grid, Device::cpu());
+  const Surroundings around = surroundings_of(grid, places.view(vectors.data(), border));
+  const auto cells = [&](int axis) { return std::max(around.count(axis) - 1, 1); };
   shape.least_jacobian = 1e300;
-  for (int32_t k = 0; k + 1 < (surrounded.is_flat(2) ? 2 : surrounded.count(2)); ++k) {
-    for (int32_t j = 0; j + 1 < surrounded.count(1); ++j) {
-      for (int32_t i = 0; i + 1 < surrounded.count(0); ++i) {
-        shape.least_jacobian = std::min(shape.least_jacobian, least_of_cell(surrounded, {i, j, k}));
+  for (int32_t k = 0; k < cells(2); ++k) {
+    for (int32_t j = 0; j < cells(1); ++j) {
+      for (int32_t i = 0; i < cells(0); ++i) {
+        shape.least_jacobian = std::min(shape.least_jacobian, least_of_cell(around, {i, j, k}));
       }
     }
   }

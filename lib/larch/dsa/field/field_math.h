@@ -102,6 +102,15 @@ LARCH_HD FieldSum field_sum(const FieldView& field, const AxisWeights& wx, const
   return sum;
 }
 
+/// Returns the same at half of `at` pixels.
+LARCH_HD FieldSum field_sum_at_half(const FieldView& field, const Vec3i& at) {
+  AxisWeights weights[3];
+  for (int axis = 0; axis < 3; ++axis) {
+    weights[axis] = axis_weights_at_half(field.axes[axis], field.border, at[axis]);
+  }
+  return field_sum(field, weights[0], weights[1], weights[2]);
+}
+
 /// In Q16 pixels, rounded, halves up.
 LARCH_HD Vec3i field_q16(const FieldSum& sum) {
   Vec3i out;
@@ -111,19 +120,10 @@ LARCH_HD Vec3i field_q16(const FieldSum& sum) {
   return out;
 }
 
-/// In units of 1/kUnit pixel, rounded once, halves up. Vectors of up to 127 pixels and blocks of up
-/// to 255 keep the products below 2^63.
-LARCH_HD Vec3i field_units(const FieldSum& sum) {
-  Vec3i out;
-  for (int c = 0; c < 3; ++c) {
-    out[c] = static_cast<int32_t>(
-        floor_quotient(sum.of[c] * kUnit + (sum.whole << 15), sum.whole << kVectorBits));
-  }
-  return out;
-}
-
-/// field_units of one component, the same number by a multiplication instead of a division;
-/// `inverse` is 1 / (whole 2^kVectorBits), rounded. The quotient is off by one at most.
+/// Returns sum / whole in units of 1/kUnit pixel, rounded once, halves up, by a multiplication
+/// instead of a division: `inverse` is 1 / (whole 2^kVectorBits), rounded, and the quotient is off
+/// by one at most. Vectors of up to 127 pixels and blocks of up to 255 keep the products below
+/// 2^63.
 LARCH_HD int32_t units_of_sum(int64_t sum, int64_t whole, double inverse) {
   const int64_t numerator = sum * kUnit + (whole << (kVectorBits - 1));
   const int64_t denominator = whole << kVectorBits;
@@ -132,6 +132,16 @@ LARCH_HD int32_t units_of_sum(int64_t sum, int64_t whole, double inverse) {
   for (; rest < 0; rest += denominator) --quotient;
   for (; rest >= denominator; rest -= denominator) ++quotient;
   return static_cast<int32_t>(quotient);
+}
+
+/// Returns the field between centres in units; 0 without vectors.
+LARCH_HD Vec3i units_at(const FieldView& field, const AxisWeights& x, const AxisWeights& y,
+                        const AxisWeights& z) {
+  if (field.vectors == nullptr) return {};
+  const FieldSum sum = field_sum(field, x, y, z);
+  const double inverse = 1.0 / static_cast<double>(sum.whole << kVectorBits);
+  return {units_of_sum(sum.of[0], sum.whole, inverse), units_of_sum(sum.of[1], sum.whole, inverse),
+          units_of_sum(sum.of[2], sum.whole, inverse)};
 }
 
 }  // namespace larch::dsa

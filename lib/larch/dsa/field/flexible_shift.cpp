@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/dsa/match/search_math.h"
 #include "larch/dsa/sampling/sampling_math.h"
@@ -43,71 +42,30 @@ int32_t weight_of(const AxisWeights& weights, int32_t i) {
          (weights.second == i ? weights.of_second : 0);
 }
 
-/// The field along a row of pixels without the node's own part: of the columns of nodes before, at
-/// and after the node, Q16 pixels times `whole`.
-struct NodeRow {
-  int64_t x[3] = {}, y[3] = {};
-  double inverse = 1;  ///< 1 / whole
-  int32_t weight = 0;  ///< of the node
-  int32_t whole = 1;
-};
-NodeRow node_row(const FieldView& field, const Vec3i& node, int32_t y) {
-  const AxisWeights weights = axis_weights(field.axes[1], field.border, y);
-  const int32_t nodes[2] = {weights.first, weights.second};
-  const int32_t of[2] = {weights.of_first, weights.of_second};
-  NodeRow row;
-  row.weight = weight_of(weights, node.y);
-  row.whole = weights.whole;
-  row.inverse = 1.0 / weights.whole;
-  for (int column = 0; column < 3; ++column) {
-    const int32_t i = node.x + column - 1;
-    if (i < 0 || i >= field.axes[0].count) continue;
-    for (int k = 0; k < 2; ++k) {
-      if (of[k] == 0 || (i == node.x && nodes[k] == node.y)) continue;
-      const Vec3i& v = field.vectors[static_cast<int64_t>(nodes[k]) * field.axes[0].count + i];
-      row.x[column] += static_cast<int64_t>(of[k]) * v.x;
-      row.y[column] += static_cast<int64_t>(of[k]) * v.y;
-    }
-  }
-  return row;
-}
-
-/// Which of a NodeRow's columns a column of pixels lies between, and their weights.
-struct NodeColumn {
-  double inverse = 1;  ///< 1 / whole
-  int32_t first = 1, second = 1;
-  int32_t of_first = 1, of_second = 0;
-  int32_t weight = 0;  ///< of the node
-  int32_t whole = 1;
-};
-NodeColumn node_column(const FieldView& field, const Vec3i& node, int32_t x) {
-  const AxisWeights w = axis_weights(field.axes[0], field.border, x);
-  return {1.0 / w.whole, w.first - node.x + 1, w.second - node.x + 1,
-          w.of_first,    w.of_second,          weight_of(w, node.x),
-          w.whole};
-}
-
 /// A pixel around a node: the field there but for the node's own part, times `whole`.
 struct FollowingPixel {
   int64_t rest_x = 0, rest_y = 0;  ///< Q16 pixels times `whole`
   double inverse = 1;              ///< 1 / (whole 2^16)
-  int32_t weight = 0, whole = 1;   ///< of the node
+  int64_t weight = 0, whole = 1;   ///< of the node
 };
-FollowingPixel following_pixel(const NodeRow& row, const NodeColumn& column) {
+FollowingPixel following_pixel(const FieldView& field, const Vec3i& node, const AxisWeights& x,
+                               const AxisWeights& y) {
+  const FieldSum sum = field_sum(field, x, y, {});
   FollowingPixel pixel;
-  pixel.rest_x = column.of_first * row.x[column.first] + column.of_second * row.x[column.second];
-  pixel.rest_y = column.of_first * row.y[column.first] + column.of_second * row.y[column.second];
-  pixel.inverse = column.inverse * row.inverse / (1 << kVectorBits);
-  pixel.weight = column.weight * row.weight;
-  pixel.whole = column.whole * row.whole;
+  pixel.weight = int64_t{weight_of(x, node.x)} * weight_of(y, node.y);
+  const Vec3i& v = field.vectors[static_cast<int64_t>(node.y) * field.axes[0].count + node.x];
+  pixel.rest_x = sum.of[0] - pixel.weight * v.x;
+  pixel.rest_y = sum.of[1] - pixel.weight * v.y;
+  pixel.whole = sum.whole;
+  pixel.inverse = 1.0 / static_cast<double>(sum.whole << kVectorBits);
   return pixel;
 }
 
 /// Returns the mask below pixel (x, y) where the node's vector is `vector`, Q16.
 uint16_t mask_below(const MaskView& mask, const FollowingPixel& pixel, int32_t x, int32_t y,
                     const Vec3i& vector) {
-  const int64_t dx = pixel.rest_x + static_cast<int64_t>(pixel.weight) * vector.x;
-  const int64_t dy = pixel.rest_y + static_cast<int64_t>(pixel.weight) * vector.y;
+  const int64_t dx = pixel.rest_x + pixel.weight * vector.x;
+  const int64_t dy = pixel.rest_y + pixel.weight * vector.y;
   return mask_sample(mask, x * kUnit + units_of_sum(dx, pixel.whole, pixel.inverse),
                      y * kUnit + units_of_sum(dy, pixel.whole, pixel.inverse));
 }
@@ -145,7 +103,6 @@ class NodeSearch {
     const Found found = find();
     match.vector = match.found = start_ + found.vector;
     match.before = found.at_start;
-    match.evaluations = found.evaluations;
     if (found.at_edge) match.flags |= kBlockAtEdge | kBlockUnreliable;
     match.best = one(found.units);
     match.overflow = overflow_;
@@ -159,7 +116,6 @@ class NodeSearch {
         best);
     const Vec3i origin = found.whole.at * kUnit, tenths = (found.units - origin) / kTenth;
     const auto similarity_at = [&](int x, int y) {
-      ++found.evaluations;
       return ranking_.similarity(one(origin + Vec3i{x, y, 0} * kTenth));
     };
     move_to_top(found, origin,
@@ -173,18 +129,20 @@ class NodeSearch {
     const Followers in_x = followers_of(view.axes[0], at.x),
                     in_y = followers_of(view.axes[1], at.y);
     columns_.clear();
-    for (int32_t x = in_x.first; x <= in_x.last; ++x) columns_.push_back(node_column(view, at, x));
+    for (int32_t x = in_x.first; x <= in_x.last; ++x) {
+      columns_.push_back(axis_weights(view.axes[0], view.border, x));
+    }
     const Vec3i& size = job_.nodes->image;
     pixels_.clear();
     support_ = static_cast<int64_t>(in_x.count()) * in_y.count();
     for (int32_t y = in_y.first; y <= in_y.last; ++y) {
-      const NodeRow row = node_row(view, at, y);
+      const AxisWeights row = axis_weights(view.axes[1], view.border, y);
       const uint16_t* contrast =
           job_.contrast + (frame * size.y + y) * static_cast<int64_t>(size.x) + in_x.first;
       for (int32_t i = 0; i < in_x.count(); ++i) {
         if (contrast[i] == kNoSample) continue;
-        pixels_.push_back({following_pixel(row, columns_[static_cast<size_t>(i)]), in_x.first + i,
-                           y, contrast[i]});
+        pixels_.push_back({following_pixel(view, at, columns_[static_cast<size_t>(i)], row),
+                           in_x.first + i, y, contrast[i]});
       }
     }
   }
@@ -227,7 +185,7 @@ class NodeSearch {
   const uint64_t* terms_;  // null: EHD
   Vec3i start_{};
   int64_t support_ = 0;
-  std::vector<NodeColumn> columns_{};
+  std::vector<AxisWeights> columns_{};
   std::vector<CountedPixel> pixels_{};
   Ranking ranking_{};
   int32_t mu_ = 0, shift_ = 0;
@@ -271,9 +229,6 @@ BlockGrid make_node_grid(const Vec3i& size, int32_t pitch) {
 
 void flexible_shift(const FlexibleJob& job, const Context& context) {
   const Vec3i& size = job.nodes->image;
-  if (size.z > 1) {
-    throw UsageError("flexible pixel shift is for pictures; use --method block for volumes");
-  }
   std::vector<uint64_t> terms;
   if (job.metric == Metric::kEntropy) {
     const int64_t most =

@@ -33,7 +33,7 @@ struct FlexibleJob {
 /// pixels in conjugate directions, then by tenths of a pixel, then to the top of a quadratic. Nodes
 /// are visited in four groups (even and odd along each axis), in which none sees another: results
 /// depend on no order or number of threads. A node that wants to move by two pixels or whose pixels
-/// hardly count becomes unreliable or outside. Throws UsageError for volumes.
+/// hardly count becomes unreliable or outside.
 void flexible_shift(const FlexibleJob& job, const Context& context);
 
 }  // namespace larch::dsa

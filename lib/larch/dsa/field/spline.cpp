@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "larch/core/dispatch.h"
-#include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/dsa/field/field_math.h"
 #include "larch/dsa/field/spline_math.h"
@@ -176,9 +175,6 @@ BlockGrid pixel_grid(const Vec3i& size) {
 Buffer<Vec3i> spline_field(const BlockGrid& grid, std::span<const Vec3i> vectors,
                            const Context& context) {
   const auto blocks = static_cast<size_t>(grid.blocks());
-  if (vectors.size() % blocks != 0) {
-    throw UsageError("the number of vectors is not that of the blocks of all frames");
-  }
   const std::array<SplineAxis, 2> axes{SplineAxis(grid, 0), SplineAxis(grid, 1)};
   const size_t frames = vectors.size() / blocks;
   const auto nodes = static_cast<size_t>(axes[0].nodes()) * static_cast<size_t>(axes[1].nodes());

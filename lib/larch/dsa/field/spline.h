@@ -24,7 +24,7 @@ BlockGrid pixel_grid(const Vec3i& size);
 /// context's device. `vectors`: by frame and block of `grid`, which is a picture's, on the host.
 /// Beyond the outermost centres the spline goes through vectors one step of the grid apart, all of
 /// them that of the outermost slope one step away. Centres are taken as evenly spaced, which they
-/// are but for half a pixel. In whole numbers. Throws UsageError for another number of vectors.
+/// are but for half a pixel. In whole numbers.
 Buffer<Vec3i> spline_field(const BlockGrid& grid, std::span<const Vec3i> vectors,
                            const Context& context);
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "larch/core/dispatch.h"
-#include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/dsa/field/field.h"
 #include "larch/dsa/field/warp_math.h"
@@ -16,15 +15,14 @@ namespace larch::dsa::cpu {
 namespace {
 
 /// Differences, validity and field of a row, counted over all frames.
-void subtract_row(const SubtractJob& job, int64_t row, const std::vector<AxisWeights>& columns) {
+void subtract_row(const SubtractJob& job, int64_t row) {
   const Vec3i& size = job.size;
   const int64_t rows = static_cast<int64_t>(size.y) * size.z;
   const int64_t frame = row / rows;
   Vec3i at{0, static_cast<int32_t>(row % size.y), static_cast<int32_t>(row % rows / size.y)};
-  FieldRow field(view_of(job, frame), columns);
-  field.move_to(at.y, at.z);
+  const std::vector<Vec3i> field = field_in_box(view_of(job, frame), at, {size.x, 1, 1});
   for (at.x = 0; at.x < size.x; ++at.x) {
-    const Vec3i d = field.units_at(at.x);
+    const Vec3i& d = field[static_cast<size_t>(at.x)];
     const DifferenceAt difference = difference_at(job, frame, at, d);
     const int64_t i = row * size.x + at.x;
     job.differences[i] = difference.value;
@@ -62,15 +60,9 @@ void finish_frame(const SubtractJob& job, int64_t frame, std::vector<uint32_t>& 
 }  // namespace
 
 void subtract(const SubtractJob& job, const Context& context) {
-  const Vec3i& size = job.size;
-  const int64_t rows = job.frames * size.y * size.z;
-  std::vector<AxisWeights> columns;
-  columns.reserve(static_cast<size_t>(size.x));
-  for (int32_t x = 0; x < size.x; ++x) {
-    columns.push_back(axis_weights(job.axes[0], job.border, x));
-  }
+  const int64_t rows = job.frames * job.size.y * job.size.z;
   parallel_for(context.threads, rows, 16, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) subtract_row(job, row, columns);
+    for (int64_t row = begin; row < end; ++row) subtract_row(job, row);
   });
   parallel_for(context.threads, job.frames, 1, [&](int64_t begin, int64_t end) {
     std::vector<uint32_t> counts;
@@ -118,9 +110,6 @@ WarpTable warp_taps(bool literal) {
 
 void subtract(SubtractJob job, const BlockGrid& grid, const SampleTable& table,
               const DsaConfig& config, const Context& context) {
-  if (grid.image != job.size) {
-    throw UsageError("subtraction: the vectors belong to images of another size");
-  }
   const auto total = static_cast<size_t>(job.frames * job.size.x * job.size.y * job.size.z);
   const Device& device = context.device;
   const FieldGrid places = make_field_grid(grid, device);

@@ -207,11 +207,6 @@ LARCH_HD FieldView view_of(const SubtractJob& job, int64_t frame) {
   if (job.vectors != nullptr) view.vectors = job.vectors + frame * blocks * job.axes[2].count;
   return view;
 }
-/// Returns the field at a pixel, in units; 0 without vectors.
-LARCH_HD Vec3i units_at(const FieldView& field, const AxisWeights& x, const AxisWeights& y,
-                        const AxisWeights& z) {
-  return field.vectors == nullptr ? Vec3i{} : field_units(field_sum(field, x, y, z));
-}
 /// In pixels, as it is written.
 LARCH_HD Vec3f field_in_pixels(const Vec3i& units) {
   return {static_cast<float>(units.x) / kUnit, static_cast<float>(units.y) / kUnit,

@@ -39,11 +39,10 @@ LARCH_HD int32_t component(const Vec3i& v, int axis) {
 /// US 2008/0037845, 0117. Repeated, it stops where no axis moves any more.
 ///
 /// `evaluate(at)`: the score of a displacement. `current`: the start and its score, and then the
-/// best. Returns how many were evaluated.
+/// best.
 template <class Evaluate>
-LARCH_HD uint32_t conjugate_directions(Candidate& current, int axes, int range, int rounds,
-                                       const Ranking& ranking, const Evaluate& evaluate) {
-  uint32_t evaluations = 0;
+LARCH_HD void conjugate_directions(Candidate& current, int axes, int range, int rounds,
+                                   const Ranking& ranking, const Evaluate& evaluate) {
   int settled = 0;  // axes along which the current displacement is the best
   for (int turn = 0; turn < rounds * axes && settled < axes; ++turn) {
     const int axis = turn % axes;
@@ -55,7 +54,6 @@ LARCH_HD uint32_t conjugate_directions(Candidate& current, int axes, int range, 
       for (int32_t sign = 1; sign >= -1; sign -= 2) {
         if (goes == -sign || component(from, axis) * sign >= range) continue;
         const Candidate next{from + along(axis, sign), evaluate(from + along(axis, sign))};
-        ++evaluations;
         if (!ranking.is_better(next.score, current.score)) continue;
         current = next;
         towards = sign;
@@ -67,7 +65,6 @@ LARCH_HD uint32_t conjugate_directions(Candidate& current, int axes, int range, 
     }
     if (goes == 0) ++settled;
   }
-  return evaluations;
 }
 
 /// Holds what was found for a block.
@@ -78,7 +75,6 @@ struct Found {
   Candidate whole{};  ///< the best whole-pixel displacement, from the middle of the window
   Bend bend{};
   bool at_edge = false;
-  uint32_t evaluations = 0;
 };
 
 /// Tells whether a whole-pixel displacement lies on the edge of the window.
@@ -96,9 +92,8 @@ template <class Evaluate>
 LARCH_HD Score search_tenths(Found& found, const Vec3i& origin, int axes, int rounds,
                              const Ranking& ranking, const Evaluate& evaluate) {
   Candidate best{{}, found.whole.score};
-  found.evaluations +=
-      conjugate_directions(best, axes, kLatticeHalf, rounds, ranking,
-                           [&](const Vec3i& at) { return evaluate(origin + at * kTenth); });
+  conjugate_directions(best, axes, kLatticeHalf, rounds, ranking,
+                       [&](const Vec3i& at) { return evaluate(origin + at * kTenth); });
   found.units = origin + best.at * kTenth;
   found.vector = q16_of(found.units);
   return best.score;
@@ -111,9 +106,8 @@ LARCH_HD Found search_directions(const Vec3i& centre, int axes, int range, int r
                                  const Ranking& ranking, const Evaluate& evaluate, Score& best) {
   Found found;
   found.at_start = found.whole.score = evaluate(centre * kUnit);
-  found.evaluations =
-      1 + conjugate_directions(found.whole, axes, range, rounds, ranking,
-                               [&](const Vec3i& at) { return evaluate((centre + at) * kUnit); });
+  conjugate_directions(found.whole, axes, range, rounds, ranking,
+                       [&](const Vec3i& at) { return evaluate((centre + at) * kUnit); });
   found.at_edge = is_at_edge(found.whole.at, range);
   best = search_tenths(found, (centre + found.whole.at) * kUnit, axes, rounds, ranking, evaluate);
   return found;

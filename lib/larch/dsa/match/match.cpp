@@ -3,19 +3,15 @@
 #include "larch/dsa/match/match.h"
 
 #include <algorithm>
-#include <string>
-#include <type_traits>
 #include <vector>
 
 #include "larch/core/dispatch.h"
-#include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/dsa/field/warp_math.h"
 #include "larch/dsa/literal.h"
 #include "larch/dsa/match/match_lanes.h"
 #include "larch/dsa/match/search_math.h"
 #include "larch/dsa/sampling/block_samples.h"
-#include "larch/dsa/sampling/volume_samples.h"
 #include "larch/dsa/similarity/frame_scores.h"
 
 namespace larch::dsa::cpu {
@@ -24,47 +20,7 @@ namespace {
 /// Rounds of conjugate directions at the tenths of volumes, at most.
 constexpr int kRounds = 4;
 
-/// The scores of fractions of a pixel that a search has asked for, each evaluated once.
-class ScoreLattice {
- public:
-  void clear() {
-    filled_ = 0;
-    std::fill(std::begin(known_), std::end(known_), false);
-  }
-  /// Makes the points x0..x1, y0..y1 known. `score_at(units)`: the score of a displacement. Columns
-  /// come one after the other, since they may share what is filtered along x.
-  template <class ScoreAt>
-  void fill(const Vec3i& origin, int x0, int y0, int x1, int y1, const ScoreAt& score_at) {
-    for (int x = x0; x <= x1; ++x) {
-      for (int y = y0; y <= y1; ++y) {
-        const size_t place = place_of(x, y);
-        if (known_[place]) continue;
-        known_[place] = true;
-        ++filled_;
-        scores_[place] = score_at(origin + Vec3i{x, y, 0} * kTenth);
-      }
-    }
-  }
-  /// Of a point that is known.
-  const Score& score(int x, int y) const { return scores_[place_of(x, y)]; }
-  uint32_t filled() const { return filled_; }
-
- private:
-  static size_t place_of(int x, int y) {
-    const int place = (y + kLatticeReach) * kLatticeSide + x + kLatticeReach;
-    return static_cast<size_t>(place);
-  }
-
-  Score scores_[kLatticeSide * kLatticeSide] = {};
-  bool known_[kLatticeSide * kLatticeSide] = {};
-  uint32_t filled_ = 0;
-};
-
 /// A block that search_block can search; see there. One per thread, for block after block.
-///
-/// `Samples` are those of a picture (BlockSamples) or of a volume (VolumeSamples). All rows of a
-/// block, those of its planes one after the other, are `rows()`.
-template <class Samples>
 class BlockSearch {
  public:
   BlockSearch(const MatchJob& job, const uint64_t* terms)
@@ -74,9 +30,9 @@ class BlockSearch {
     samples_.move_to(frame, block);
     BlockMatch out;
     out.counted = samples_.counted();
-    SearchPlan plan{{}, job_.range, kIsVolume ? 3 : 2};
+    SearchPlan plan{{}, job_.range, job_.grid->image.z > 1 ? 3 : 2};
     if (job_.centre != nullptr) plan.centre = job_.centre[frame];
-    if (int64_t{out.counted} * 4 < samples_.rows() * samples_.block().x) {
+    if (int64_t{out.counted} * 4 < samples_.rows() * samples_.width()) {
       out.flags = kBlockOutside;
       out.vector = out.found = samples_.base_at_centre() + q16_of(plan.centre * kUnit);
       return out;
@@ -91,7 +47,6 @@ class BlockSearch {
     out.best = one(found.units);
     out.overflow = overflow_at(found.units);
     out.bend = found.bend;
-    out.evaluations = found.evaluations;
     if (found.at_edge) out.flags |= kBlockAtEdge;
     return out;
   }
@@ -107,7 +62,7 @@ class BlockSearch {
           const Candidate next{at, one((plan.centre + at) * kUnit)};
           window_scores_.push_back(next.score);
           if (at == Vec3i{}) window.at_start = next.score;
-          if (window.evaluations++ == 0 || wins(next, window.whole, ranking)) window.whole = next;
+          if (window_scores_.size() == 1 || wins(next, window.whole, ranking)) window.whole = next;
         }
       }
     }
@@ -123,19 +78,28 @@ class BlockSearch {
     return window;
   }
 
+  /// Columns come one after the other, since they may share what is filtered along x.
   void fill(const Vec3i& origin, int x0, int y0, int x1, int y1) {
-    lattice_.fill(origin, x0, y0, x1, y1, [this](const Vec3i& units) { return one(units); });
+    for (int x = x0; x <= x1; ++x) {
+      for (int y = y0; y <= y1; ++y) {
+        if (is_known_[place_of(x, y)]) continue;
+        is_known_[place_of(x, y)] = true;
+        lattice_[place_of(x, y)] = one(origin + Vec3i{x, y, 0} * kTenth);
+      }
+    }
   }
-  const Score& score(int x, int y) const { return lattice_.score(x, y); }
+  const Score& score(int x, int y) const { return lattice_[place_of(x, y)]; }
   int64_t similarity(int x, int y) const { return ranking_.similarity(score(x, y)); }
-  uint32_t filled() const { return lattice_.filled(); }
 
  private:
-  static constexpr bool kIsVolume = std::is_same_v<Samples, VolumeSamples>;
+  static size_t place_of(int x, int y) {
+    const int place = (y + kLatticeReach) * kLatticeSide + x + kLatticeReach;
+    return static_cast<size_t>(place);
+  }
 
   Found find(const SearchPlan& plan) {
-    if constexpr (!kIsVolume) {
-      lattice_.clear();
+    if (plan.axes == 2) {
+      std::fill(std::begin(is_known_), std::end(is_known_), false);
       return search_block(*this, plan, ranking_);
     }
     Found found = window(plan, ranking_);
@@ -144,19 +108,14 @@ class BlockSearch {
     return found;
   }
 
-  /// The bins of all pixels of the block.
-  void find_bins(const MaskRows& mask, const BinRule& rule) {
+  /// The histogram: kHistograms of them, to be added up.
+  void count(const MaskRows& mask) {
     const int64_t width = samples_.padded_width();
     bins_.resize(static_cast<size_t>(width * samples_.rows()));
     for (int64_t y = 0; y < samples_.rows(); ++y) {
-      lanes_.bin_row(rule, samples_.contrast_row(y), mask.rows + y * mask.stride, width,
+      lanes_.bin_row(rule_, samples_.contrast_row(y), mask.rows + y * mask.stride, width,
                      bins_.data() + y * width);
     }
-  }
-
-  /// The histogram: kHistograms of them, to be added up.
-  void count(const MaskRows& mask, const BinRule& rule) {
-    find_bins(mask, rule);
     uint16_t* a = counters_.data();
     uint16_t* b = a + kCounters;
     uint16_t* c = b + kCounters;
@@ -175,7 +134,6 @@ class BlockSearch {
     }
     return sum;
   }
-  void clear_counters() { std::fill(counters_.begin(), counters_.end(), uint16_t{0}); }
 
   /// Calls body(difference) for the pixels that count.
   template <class Body>
@@ -183,36 +141,21 @@ class BlockSearch {
     for (int64_t y = 0; y < samples_.rows(); ++y) {
       const uint16_t* contrast = samples_.contrast_row(y);
       const uint16_t* row = mask.rows + y * mask.stride;
-      for (int32_t x = 0; x < samples_.block().x; ++x) {
+      for (int32_t x = 0; x < samples_.width(); ++x) {
         if (contrast[x] == kNoSample || row[x] == kNoSample) continue;
         body(int32_t{contrast[x]} - int32_t{row[x]});
       }
     }
   }
 
-  /// Returns the lower median of the differences; 0 where no pixel counts. In two steps, by bins of
-  /// 128 and then by single ones within the median's bin.
-  int32_t median_difference(const MaskRows& mask) {
-    constexpr int32_t kShift = 7, kWide = 1 << kShift;
-    count(mask, {kWide / 2, kShift});  // bins begin at multiples of 128, and none wraps
-    const auto pixels = static_cast<uint32_t>(bins_.size()) - count_of(kNotCounted);
-    uint32_t wanted = (pixels + 1) / 2;
-    int32_t bin = 0;
-    for (; pixels > 0 && count_of(bin) < wanted; ++bin) wanted -= count_of(bin);
-    clear_counters();
-    if (pixels == 0) return 0;
-    const int32_t first = (bin - kBins / 2) * kWide;
-    uint32_t counts[kWide] = {};
-    for_differences(mask, [&](int32_t difference) {
-      if (difference >= first && difference < first + kWide) ++counts[difference - first];
-    });
-    int32_t above = 0;
-    for (; counts[above] < wanted; ++above) wanted -= counts[above];
-    return first + above;
+  int32_t median_difference(const MaskRows& mask) const {
+    std::vector<int32_t> differences;
+    for_differences(mask, [&](int32_t difference) { differences.push_back(difference); });
+    return lower_median(differences);
   }
 
   Score one(const Vec3i& units) {
-    count(samples_.mask_at(units), rule_);
+    count(samples_.mask_at(units));
     Score score;
     score.count = static_cast<uint32_t>(bins_.size()) - count_of(kNotCounted);
     score.sum = terms_ == nullptr ? lanes_.sum_of_squares(counters_.data()) : sum_of_terms();
@@ -222,7 +165,7 @@ class BlockSearch {
   uint64_t sum_of_terms() {
     uint64_t sum = 0;
     for (int64_t bin = 0; bin < kBins; ++bin) sum += terms_[count_of(bin)];
-    clear_counters();
+    std::fill(counters_.begin(), counters_.end(), uint16_t{0});
     return sum;
   }
 
@@ -238,34 +181,29 @@ class BlockSearch {
   const MatchJob& job_;
   const MatchLanes& lanes_ = match_lanes();
   const uint64_t* terms_;  // null: EHD
-  Samples samples_;
+  BlockSamples samples_;
   BinRule rule_{};
   Ranking ranking_{};
   std::vector<uint16_t> bins_{};
   std::vector<uint16_t> counters_;
   std::vector<Score> window_scores_{};
-  ScoreLattice lattice_{};
+  // Scores of fractions of a pixel, each evaluated once.
+  Score lattice_[kLatticeSide * kLatticeSide] = {};
+  bool is_known_[kLatticeSide * kLatticeSide] = {};
 };
-
-/// Searches every block of every frame.
-template <class Samples>
-void search_blocks(const MatchJob& job, const Context& context) {
-  std::vector<uint64_t> terms;
-  if (job.config->metric == Metric::kEntropy) terms = entropy_terms(kMaximumBlockPixels);
-  const int32_t blocks = job.grid->blocks();
-  parallel_for(context.threads, job.frames * blocks, 32, [&](int64_t begin, int64_t end) {
-    BlockSearch<Samples> search(job, terms.empty() ? nullptr : terms.data());
-    for (int64_t i = begin; i < end; ++i) {
-      job.out[i] = search.search(i / blocks, static_cast<int32_t>(i % blocks));
-    }
-  });
-}
 
 }  // namespace
 
 void match_blocks(const MatchJob& job, const Context& context) {
-  (job.grid->image.z > 1 ? search_blocks<VolumeSamples> : search_blocks<BlockSamples>)(job,
-                                                                                       context);
+  std::vector<uint64_t> terms;
+  if (job.config->metric == Metric::kEntropy) terms = entropy_terms(kMaximumBlockPixels);
+  const int32_t blocks = job.grid->blocks();
+  parallel_for(context.threads, job.frames * blocks, 32, [&](int64_t begin, int64_t end) {
+    BlockSearch search(job, terms.empty() ? nullptr : terms.data());
+    for (int64_t i = begin; i < end; ++i) {
+      job.out[i] = search.search(i / blocks, static_cast<int32_t>(i % blocks));
+    }
+  });
 }
 
 }  // namespace larch::dsa::cpu
@@ -324,12 +262,6 @@ constexpr Dispatch<void(const BinShiftJob&, const Context&)> kBinShifts{
 }  // namespace
 
 void match_blocks(const MatchJob& job, const Context& context) {
-  const int64_t pixels =
-      static_cast<int64_t>(job.grid->block.x) * job.grid->block.y * job.grid->block.z;
-  if (pixels > kMaximumBlockPixels) {
-    throw UsageError("blocks of " + std::to_string(pixels) + " pixels: at most " +
-                     std::to_string(kMaximumBlockPixels) + " are supported");
-  }
   if (job.config->literal) return match_literally(job, context);
   kMatchBlocks(context.device, job, context);
 }

@@ -38,15 +38,15 @@ constexpr int kBendBits = 20, kBendReach = 2;
 
 /// Holds what was found for a block. Lies on devices as it is: no byte of it is padding.
 struct BlockMatch {
-  Vec3i vector{};                ///< Q16 pixels
-  Vec3i found{};                 ///< the same before inconsistent vectors are replaced
-  Score before{};                ///< at the middle of the window
-  Score best{};                  ///< at `found`, to the nearest 1/kUnit pixel
-  Bend bend{};                   ///< around the best whole-pixel displacement, by a full search
-  uint32_t counted = 0;          ///< pixels of the block that count at all
-  uint32_t overflow = 0;         ///< pixels beyond the bins at `found`
-  uint32_t evaluations = 0;      ///< displacements that the search has tried
-  uint32_t flags = 0;            ///< of BlockFlag
+  Vec3i vector{};         ///< Q16 pixels
+  Vec3i found{};          ///< the same before inconsistent vectors are replaced
+  Score before{};         ///< at the middle of the window
+  Score best{};           ///< at `found`, to the nearest 1/kUnit pixel
+  Bend bend{};            ///< around the best whole-pixel displacement, by a full search
+  uint32_t counted = 0;   ///< pixels of the block that count at all
+  uint32_t overflow = 0;  ///< pixels beyond the bins at `found`
+  uint32_t flags = 0;     ///< of BlockFlag
+  uint32_t unused = 0;
   float least_deviation_px = 0;  ///< standard deviation of `found` in the direction that shows it
   float most_deviation_px = 0;   ///< most, and least, by solve_motion; infinite: it does not show
 };
@@ -79,9 +79,9 @@ struct MatchJob {
   BlockMatch* out = nullptr;           ///< per frame and block
 };
 
-/// Finds the displacement of every block of every frame. Throws UsageError for blocks of more than
-/// 65535 pixels. Frames that are volumes are searched along x, y and z, fractions by conjugate
-/// directions, and on the CPU alone.
+/// Finds the displacement of every block of every frame; blocks have at most kMaximumBlockPixels.
+/// Frames that are volumes are searched along x, y and z, fractions by conjugate directions, and on
+/// the CPU alone.
 void match_blocks(const MatchJob& job, const Context& context);
 
 /// Returns the bin width of each frame as a shift: the largest power of two that is at most one

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "larch/core/error.h"
 #include "larch/dsa/match/match.h"
 #include "larch/dsa/match/search_math.h"
 
@@ -146,7 +145,6 @@ std::vector<Vec3i> rigid_shifts(const uint16_t* mask, const uint16_t* mask_at_ze
                                 const SampleTable& table, const DsaConfig& config,
                                 const Context& context) {
   const Vec3i& size = contrast.size;
-  if (size.z > 1) throw UsageError("the rigid shift is one of pictures and was given a volume");
   const auto frames = static_cast<size_t>(contrast.count);
   if (frames == 0 || size.x < kMinimumSide || size.y < kMinimumSide)
     return std::vector<Vec3i>(frames);

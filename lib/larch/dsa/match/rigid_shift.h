@@ -16,7 +16,7 @@ namespace larch::dsa {
 /// large frames every second, third... row is compared.
 ///
 /// `mask`, `contrast`: samples; `mask_at_zero`, `contrast_at_zero`: by filter_at_zero; all on the
-/// context's device. Throws UsageError for volumes. Frames of less than 16 pixels along an axis do
+/// context's device. Frames of less than 16 pixels along an axis do
 /// not move.
 std::vector<Vec3i> rigid_shifts(const uint16_t* mask, const uint16_t* mask_at_zero,
                                 const SampleFrames& contrast, const SampleFrames& contrast_at_zero,

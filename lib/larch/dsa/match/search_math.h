@@ -24,9 +24,7 @@
 //     makes the scores of the lattice points x0..x1, y0..y1 known: the displacement of point (x, y)
 //     is `origin` + (x, y) kTenth, |x|, |y| <= kLatticeReach; points that are known stay;
 //   Score score(int x, int y) and int64_t similarity(int x, int y)
-//     of a known point; similarity is ranking.similarity(score), kept since it divides;
-//   uint32_t filled()
-//     points that fill has evaluated.
+//     of a known point; similarity is ranking.similarity(score), kept since it divides.
 namespace larch::dsa {
 
 /// A fitted optimum is at most so many tenths away from it,
@@ -243,7 +241,6 @@ LARCH_HD Found search_block(Block& block, const SearchPlan& plan, const Ranking&
   if (top.found && (cx != best.at.x || cy != best.at.y)) {
     top = fit_lattice(block, origin, cx, cy);
   }
-  found.evaluations += block.filled();
   found.units = origin + best.at * kTenth;
   found.vector = q16_of(found.units);
   move_to_top(found, origin, top);

@@ -3,15 +3,38 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "larch/data/vec.h"
 #include "larch/dsa/field/field.h"
 #include "larch/dsa/match/match.h"
 #include "larch/dsa/match/match_lanes.h"
+#include "larch/dsa/sampling/sampling_math.h"
 
 namespace larch::dsa::cpu {
+
+/// Copies `count` samples of a row of an image from a place on; kNoSample beyond the image.
+void copy_row(const uint16_t* image, const Vec3i& size, const Vec3i& from, int32_t count,
+              uint16_t* out);
+
+/// Rows of a picture at a displacement: one per thread.
+class DisplacedRows {
+ public:
+  explicit DisplacedRows(const Vec3i& size);
+  /// Returns the width of a row, rounded up to whole lanes.
+  int64_t padded() const { return padded_; }
+  /// Returns row y from column x on, with a sample before it and whole lanes behind it; valid until
+  /// the next call.
+  const uint16_t* copied(const uint16_t* image, int32_t x, int32_t y);
+  /// Returns the same filtered along x, then y; valid until the next call.
+  const uint16_t* filtered(const uint16_t* image, int32_t x, int32_t y, const Taps& along_x,
+                           const Taps& along_y);
+
+ private:
+  const Vec3i size_;
+  const int64_t padded_;
+  std::vector<uint16_t> copy_, filtered_[3], out_;
+};
 
 /// A rectangle of an image that may reach beyond it: a view where it does not, otherwise a copy.
 class ImagePart {
@@ -30,77 +53,57 @@ class ImagePart {
   std::vector<uint16_t> copy_{};
 };
 
-/// The mask below a block at the vectors of an earlier pass, on the CPU: one per thread, for block
-/// after block.
-class BaseSamples {
- public:
-  /// `job` has a base field.
-  explicit BaseSamples(const MatchJob& job);
-
-  /// Finds the vectors of a block's pixels. `reach`: displacements are so many pixels from the
-  /// middle of the window at most.
-  void move_to(int64_t frame, int32_t block, int32_t reach);
-  /// The base field at the block's centre, Q16 pixels.
-  const Vec3i& at_centre() const { return at_centre_; }
-  /// The mask at base + displacement (units), rows of `padded` samples; what lies beyond the
-  /// block's width has no meaning.
-  void sample(const Vec3i& units, int64_t padded, uint16_t* out) const;
-
- private:
-  void find_vectors(int64_t frame, int32_t block, int64_t padded);
-  void take_part(const Vec3i& centre, int32_t reach);
-
-  const MatchJob& job_;
-  const std::vector<LaneTaps> taps_;
-  const FieldGrid places_;
-  Vec3i start_{}, at_centre_{};
-  ImagePart part_{};
-  // By pixel of the block, rows padded to whole lanes: base + the pixel's position in the part.
-  std::vector<int32_t> x_units_{}, y_units_{};
-};
-
 /// Rows of mask samples below the rows of a block; padded_width() of each may be read.
 struct MaskRows {
   const uint16_t* rows = nullptr;
   int64_t stride = 0;
 };
 
-/// The samples of one block and of the mask at displacements of it, on the CPU: one per thread, for
-/// block after block.
+/// The samples of one block of a picture or a volume, and of the mask at displacements of it, on
+/// the CPU: one per thread, for block after block. The rows of a volume's planes follow each other.
 class BlockSamples {
  public:
   explicit BlockSamples(const MatchJob& job);
 
   void move_to(int64_t frame, int32_t block);
 
-  const Vec3i& block() const { return block_; }
-  int64_t rows() const { return block_.y; }
+  int32_t width() const { return block_.x; }
+  int64_t rows() const { return int64_t{block_.y} * block_.z; }
   /// Returns the width of a block, rounded up to whole lanes; pixels beyond the block do not count.
   int64_t padded_width() const { return padded_; }
   const uint16_t* contrast_row(int64_t y) const { return contrast_.data() + y * padded_; }
   /// Contrast pixels that count.
   uint32_t counted() const { return counted_; }
   /// Returns the base field at the block's centre, Q16; 0 without one.
-  Vec3i base_at_centre() const { return base_ ? base_->at_centre() : Vec3i{}; }
+  const Vec3i& base_at_centre() const { return base_at_centre_; }
 
   /// Returns the mask at a displacement in units of 1/kUnit pixel, which adds to the base field;
   /// valid until the next call.
   MaskRows mask_at(const Vec3i& units);
 
  private:
+  bool is_volume() const { return job_.grid->image.z > 1; }
+  bool has_base() const { return job_.base.vectors != nullptr; }
+  /// The first pixel of a row of the block.
+  Vec3i first_of(int64_t row) const;
   void copy_contrast(int64_t frame);
+  void find_base(int64_t frame, int32_t block);
+  void take_base_part();
   /// The part of an image that displacements reach: (reach_, reach_) is the block's first pixel at
   /// the middle of the window.
   const ImagePart& part_of(const uint16_t* image, ImagePart& part, bool& is_taken);
   const uint16_t* filtered_row(int32_t x_units, int32_t y);
-  MaskRows between_pixels(const Vec3i& units);
+  void between_pixels(const Vec3i& units);
+  void in_volume(const Vec3i& units, bool is_whole);
 
   const MatchJob& job_;
   const TapTable taps_;
+  const std::vector<LaneTaps> lane_taps_;
   const Vec3i block_;
   const int64_t padded_;
   const int32_t reach_;  // of displacements from the middle of the window, in whole pixels
-  Vec3i start_{}, centre_{};
+  const FieldGrid base_places_;
+  Vec3i start_{}, centre_{}, base_at_centre_{};
   uint32_t counted_ = 0;
   std::vector<uint16_t> contrast_;
   ImagePart at_zero_{}, unfiltered_{};
@@ -111,7 +114,9 @@ class BlockSamples {
   std::vector<uint16_t> filtered_{};
   std::vector<bool> is_filtered_{};
   std::vector<uint16_t> sampled_;
-  std::optional<BaseSamples> base_{};
+  std::vector<Vec3i> base_{};  // by pixel of the block, units
+  // Of a picture with a base field: base + the pixel's position in the part, rows padded.
+  std::vector<int32_t> x_units_{}, y_units_{};
 };
 
 }  // namespace larch::dsa::cpu

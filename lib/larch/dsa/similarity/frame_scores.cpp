@@ -9,7 +9,7 @@
 #include "larch/core/dispatch.h"
 #include "larch/core/parallel.h"
 #include "larch/dsa/literal_math.h"
-#include "larch/dsa/match/match_lanes.h"
+#include "larch/dsa/sampling/block_samples.h"
 
 namespace larch::dsa {
 
@@ -30,81 +30,39 @@ int32_t lower_median(std::vector<int32_t>& differences) {
 
 namespace {
 
-using cpu::kCounters, cpu::kHistograms, cpu::kLanes, cpu::match_lanes;
+using cpu::DisplacedRows, cpu::kCounters, cpu::kHistograms, cpu::match_lanes;
 
-/// A row of the mask with room for whole lanes and a sample more at both ends.
-using Row = std::vector<uint16_t>;
-
-/// Rows of the mask at a displacement.
-class DisplacedRows {
- public:
-  explicit DisplacedRows(const FrameScoresJob& job)
-      : job_(job),
-        taps_(gain_taps()),
-        padded_((job.size.x + kLanes - 1) / kLanes * kLanes),
-        copy_(static_cast<size_t>(padded_) + 2 * kLanes, kNoSample),
-        out_(static_cast<size_t>(padded_), kNoSample) {
-    for (Row& row : filtered_) row.assign(static_cast<size_t>(padded_), kNoSample);
+/// Returns row y of the mask at a displacement; valid until the next call.
+const uint16_t* mask_row(const FrameScoresJob& job, const Vec3i& units, int32_t y,
+                         const TapTable& taps, DisplacedRows& rows,
+                         std::vector<uint16_t>& literal_row) {
+  if (job.literal) {
+    const LiteralStep step = literal_step(units);
+    for (int32_t x = 0; x < job.size.x; ++x) {
+      literal_row[static_cast<size_t>(x)] = literal_sample(job.mask, job.size, {x, y, 0}, step);
+    }
+    return literal_row.data();
   }
-  int64_t padded() const { return padded_; }
-
-  const uint16_t* at(const Vec3i& units, int32_t y) {
-    if (job_.literal) {
-      const LiteralStep step = literal_step(units);
-      for (int32_t x = 0; x < job_.size.x; ++x) {
-        out_[static_cast<size_t>(x)] = literal_sample(job_.mask, job_.size, {x, y, 0}, step);
-      }
-      return out_.data();
-    }
-    if (units.x % kUnit == 0 && units.y % kUnit == 0) {
-      return copied(job_.mask_at_zero, units.x / kUnit, y + units.y / kUnit);
-    }
-    const Step sx = split_step(units.x), sy = split_step(units.y);
-    const Taps& tx = taps_.at[sx.fraction + kUnit / 2];
-    const Taps& ty = taps_.at[sy.fraction + kUnit / 2];
-    for (int j = 0; j < 3; ++j) {
-      const uint16_t* here = copied(job_.mask, sx.pixel, y + sy.pixel + j - 1);
-      match_lanes().tap_row(tx, here - 1, here, here + 1, padded_, filtered_[j].data());
-    }
-    match_lanes().tap_row(ty, filtered_[0].data(), filtered_[1].data(), filtered_[2].data(),
-                          padded_, out_.data());
-    return out_.data();
+  const Step sx = split_step(units.x), sy = split_step(units.y);
+  if (sx.fraction == 0 && sy.fraction == 0) {
+    return rows.copied(job.mask_at_zero, sx.pixel, y + sy.pixel);
   }
-
- private:
-  /// Row y of an image, shifted by x, with what lies beyond the image.
-  const uint16_t* copied(const uint16_t* image, int32_t x, int32_t y) {
-    uint16_t* out = copy_.data() + kLanes;
-    if (y < 0 || y >= job_.size.y) {
-      std::fill(copy_.begin(), copy_.end(), kNoSample);
-      return out;
-    }
-    const uint16_t* row = image + static_cast<int64_t>(y) * job_.size.x;
-    const int32_t width = job_.size.x;
-    const int32_t first = std::clamp(-x, -1, width + 1);  // of those from -1 to width in the image
-    const int32_t end = std::clamp(width - x, first, width + 1);
-    std::fill(out - 1, out + first, kNoSample);
-    if (first < end) std::copy(row + (first + x), row + (end + x), out + first);
-    std::fill(out + end, out + width + 1, kNoSample);
-    return out;
-  }
-
-  const FrameScoresJob& job_;
-  const TapTable taps_;
-  const int64_t padded_;
-  Row copy_, filtered_[3], out_;
-};
+  return rows.filtered(job.mask, sx.pixel, y + sy.pixel, taps.at[sx.fraction + kUnit / 2],
+                       taps.at[sy.fraction + kUnit / 2]);
+}
 
 /// Returns the score of one candidate.
-Score score_of(const FrameScoresJob& job, int64_t frame, const Vec3i& units, DisplacedRows& rows) {
+Score score_of(const FrameScoresJob& job, int64_t frame, const Vec3i& units, const TapTable& taps,
+               DisplacedRows& rows) {
   std::vector<uint32_t> counts(kHistograms * kCounters, 0);
   std::vector<uint16_t> bins(static_cast<size_t>(rows.padded()));
-  Row contrast(static_cast<size_t>(rows.padded()), kNoSample);
+  std::vector<uint16_t> contrast(bins.size(), kNoSample), literal_row(bins.size(), kNoSample);
   const cpu::BinRule rule{0, job.bin_shift[frame]};
   const uint16_t* pixels = job.contrast + frame * job.size.x * job.size.y;
   for (int32_t y = 0; y < job.size.y; y += job.row_step) {
     std::copy_n(pixels + static_cast<int64_t>(y) * job.size.x, job.size.x, contrast.data());
-    match_lanes().bin_row(rule, contrast.data(), rows.at(units, y), rows.padded(), bins.data());
+    const uint16_t* mask = mask_row(job, units, y, taps, rows, literal_row);
+    match_lanes().bin_row(rule, contrast.data(), mask, rows.padded(), bins.data());
     for (size_t i = 0; i < bins.size(); i += kHistograms) {
       for (size_t k = 0; k < kHistograms; ++k) ++counts[k * kCounters + bins[i + k]];
     }
@@ -138,10 +96,11 @@ void shrink(const ShrinkJob& job, const Context& context) {
 }
 
 void frame_scores(const FrameScoresJob& job, const Context& context) {
+  const TapTable taps = gain_taps();
   parallel_for(context.threads, job.frames * job.candidates, 8, [&](int64_t begin, int64_t end) {
-    DisplacedRows rows(job);
+    DisplacedRows rows(job.size);
     for (int64_t i = begin; i < end; ++i) {
-      job.scores[i] = score_of(job, i / job.candidates, job.displacements[i], rows);
+      job.scores[i] = score_of(job, i / job.candidates, job.displacements[i], taps, rows);
     }
   });
 }
