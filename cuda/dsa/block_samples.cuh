@@ -57,7 +57,7 @@ __device__ inline Vec3i base_at_centre_of(const MatchArguments& a, int32_t frame
   for (int c = 0; c < 3; ++c) {
     const int64_t sum =
         int64_t{upper[left][c]} + upper[right][c] + lower[left][c] + lower[right][c];
-    mean[c] = static_cast<int32_t>(floor_quotient(2 * sum + 4, 8));
+    mean[c] = static_cast<int32_t>(floor_quotient<int64_t>(2 * sum + 4, 8));
   }
   return mean;
 }

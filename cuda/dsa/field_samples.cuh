@@ -90,9 +90,7 @@ class FieldSamples {
       centre_ = centre * kUnit;
     }
     __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i < kWarps * kBins; i += kThreads) {
-      shared_words[i] = 0;
-    }
+    clear_histograms(kWarps);
     bool misses = counted != static_cast<uint32_t>(pixels_);
     if (fits_) misses = load_mask(width, height) || misses;
     is_checked_ = __syncthreads_or(misses) != 0;

@@ -163,8 +163,7 @@ class FrameCounter {
 template <bool kWords>
 __global__ void __launch_bounds__(kThreads)
     frame_scores_kernel(const __grid_constant__ FrameScoresJob job, const TapTable* taps) {
-  uint32_t* counts = shared_words;
-  for (int bin = threadIdx.x; bin < kBins; bin += kThreads) counts[bin] = 0;
+  clear_histograms(1);
   __syncthreads();
   const int64_t frame = blockIdx.y, place = frame * job.candidates + blockIdx.x;
   FrameCounter<kWords>(job, taps, frame, job.displacements[place]).count();
@@ -172,8 +171,8 @@ __global__ void __launch_bounds__(kThreads)
   uint64_t sum = 0;
   uint32_t count = 0;
   for (int bin = threadIdx.x; bin < kBins; bin += kThreads) {
-    sum += static_cast<uint64_t>(counts[bin]) * counts[bin];
-    count += counts[bin];
+    sum += static_cast<uint64_t>(shared_words[bin]) * shared_words[bin];
+    count += shared_words[bin];
   }
   sum = block_sum(sum);
   count = static_cast<uint32_t>(block_sum(count));

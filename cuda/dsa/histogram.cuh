@@ -16,6 +16,11 @@ __device__ inline void count_in(uint32_t histogram, int32_t bin) {
   atomicAdd(&shared_words[histogram + static_cast<uint32_t>(bin)], 1u);
 }
 
+/// Clears the first histograms; all threads call it together.
+__device__ inline void clear_histograms(int count) {
+  for (int i = static_cast<int>(threadIdx.x); i < count * kBins; i += kThreads) shared_words[i] = 0;
+}
+
 /// Counts the bins of differences. Without kChecked all pixels count.
 template <bool kChecked>
 struct CountBins {
@@ -228,7 +233,7 @@ __device__ int32_t median_of(const Visit& visit) {
   __syncthreads();
   const Rank lower = find_rank(shared_words + kBins, rank - upper.below);
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < 2 * kBins; i += kThreads) shared_words[i] = 0;
+  clear_histograms(2);
   __syncthreads();
   return (upper.bin << CountUpperBits::kLowBits) + lower.bin - kNoSample;
 }

@@ -88,7 +88,7 @@ class LiteralBlock {
 /// One block of threads for each block of each frame.
 __global__ void __launch_bounds__(kThreads)
     literal_kernel(const __grid_constant__ MatchArguments a) {
-  for (int i = static_cast<int>(threadIdx.x); i < 2 * kBins; i += kThreads) shared_words[i] = 0;
+  clear_histograms(2);
   __syncthreads();
   const auto blocks = static_cast<uint32_t>(a.blocks);
   const auto frame = static_cast<int32_t>(blockIdx.x / blocks);

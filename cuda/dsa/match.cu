@@ -15,11 +15,6 @@ namespace {
 
 constexpr int kResident = 3;  ///< blocks of threads that a multiprocessor is to hold
 
-__device__ void clear_all_histograms() {
-  for (int i = static_cast<int>(threadIdx.x); i < kWarps * kBins; i += kThreads) {
-    shared_words[i] = 0;
-  }
-}
 __device__ uint64_t* scores_of(const SharedPlan& plan) {
   return reinterpret_cast<uint64_t*>(shared_words + plan.scores);
 }
@@ -52,6 +47,11 @@ void add_scores(const MatchArguments& a, bool has_scores, Layout& layout, Shared
   plan.similarities = layout.add(2 * kLatticeScores);
 }
 
+bool fits_on_chip(const SharedPlan& plan, const Device& device) {
+  const int64_t others = static_cast<int64_t>(sizeof(Scratch)) + 1024;
+  return plan.words * 4 + others <= larch::cuda::most_shared_bytes(device);
+}
+
 template <class Kernel>
 void allow_shared(Kernel kernel, const SharedPlan& plan) {
   LARCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -63,7 +63,7 @@ template <bool kUsual>
 __global__ void __launch_bounds__(kThreads, kResident)
     tile_kernel(const __grid_constant__ MatchArguments a, const __grid_constant__ SharedPlan plan) {
   __shared__ Scratch scratch;
-  clear_all_histograms();
+  clear_histograms(kWarps);
   using Samples = TileSamples<kUsual>;
   Samples samples(a, plan);
   BlockSearch<Samples> search(a, samples, scores_of(plan), plan, scratch);
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kThreads, kResident)
   __shared__ Scratch scratch;
   auto* scores =
       device_scores != nullptr ? device_scores + blockIdx.x * scores_each : scores_of(plan);
-  clear_all_histograms();
+  clear_histograms(kWarps);
   for (int64_t item = blockIdx.x; item < a.items; item += gridDim.x) {
     if (is_left != nullptr && is_left[item] == 0) continue;
     DirectSamples samples(a);
@@ -159,13 +159,8 @@ void launch_direct(const MatchArguments& a, const uint8_t* is_left, const Device
 void launch(const MatchArguments& a, const Device& device) {
   bool is_usual = false;
   const SharedPlan plan = tile_plan(a, &is_usual);
-  const int most = larch::cuda::most_shared_bytes(device);
-  const bool fits = plan.words * 4 + static_cast<int64_t>(sizeof(Scratch)) + 1024 <= most;
-  if (!fits) {
-    launch_direct(a, nullptr, device);
-  } else {
-    (is_usual ? launch_tiles<true> : launch_tiles<false>)(a, plan, device);
-  }
+  if (!fits_on_chip(plan, device)) return launch_direct(a, nullptr, device);
+  (is_usual ? launch_tiles<true> : launch_tiles<false>)(a, plan, device);
 }
 
 /// Shared memory allows for no more blocks of threads on a multiprocessor.
@@ -204,9 +199,7 @@ bool can_match_over_field(const MatchArguments& a, const Device& device) {
       a.block.y > kFieldRows) {
     return false;
   }
-  const SharedPlan plan = field_plan(a);
-  const int most = larch::cuda::most_shared_bytes(device);
-  return plan.words * 4 + static_cast<int64_t>(sizeof(Scratch)) + 1024 <= most;
+  return fits_on_chip(field_plan(a), device);
 }
 
 /// Searches blocks over a base field. `is_left`: per block, 1 for those that are not searched,

@@ -8,8 +8,6 @@
 
 #include "larch/core/parallel.h"
 #include "larch/dsa/field/field.h"
-#include "larch/dsa/field/spline.h"
-#include "larch/dsa/registration.h"
 #include "larch/dsa/sampling/block_samples.h"
 
 namespace larch::dsa {
@@ -91,31 +89,15 @@ class PlacedRows {
   std::vector<uint16_t> samples_;
 };
 
-AgreementPlace place_of(const BlockGrid& grid, BorderField border, std::span<const Vec3i> all) {
-  return {make_field_grid(grid, Device::cpu()), border, all, grid.blocks()};
-}
-
 }  // namespace
 
 ImageAgreement::ImageAgreement(const ScoreBasis& basis, std::span<const uint16_t> stored,
                                std::span<const Vec3i> shifts, std::span<const Vec3i> vectors,
                                const DsaConfig& config, const Context& context)
-    : mask_(basis.mask), stored_(stored), config_(config) {
-  const Vec3i& size = mask_.size;
-  const BlockGrid whole = make_block_grid(size, size, size);
-  places_[0] = place_of(whole, BorderField::kClamp, {});
-  places_[1] = place_of(whole, BorderField::kClamp, shifts);
-  if (takes_spline(config, size)) {
-    Context host = context;
-    host.device = Device::cpu();
-    const BlockGrid grid = correction_grid(config, size);
-    at_pixels_ = spline_field(grid, vectors, host);
-    places_[2] =
-        place_of(pixel_grid(size), BorderField::kClamp, {at_pixels_.data(), at_pixels_.size()});
-    return;
-  }
-  places_[2] = place_of(correction_grid(config, size), border_field_of(config, /*is_volume=*/false),
-                        vectors);
+    : mask_(basis.mask), stored_(stored), shifts_(shifts), config_(config) {
+  Context host = context;
+  host.device = Device::cpu();
+  corrected_ = dense_vectors(correction_grid(config, mask_.size), vectors, config, host);
 }
 
 void ImageAgreement::measure(size_t frame, FrameScores& out) const {
@@ -129,17 +111,19 @@ void ImageAgreement::measure(size_t frame, FrameScores& out) const {
       bin_shifts(filtered, mask_.at_zero.data(), nullptr, mask_.table, config_, here_alone)
           .to_vector()
           .front();
-  const std::vector<cpu::LaneTaps> taps = cpu::lane_taps();
+  const TapTable taps = gain_taps();
   cpu::ImagePart mask;
   mask.take(mask_.samples.data(), size, -kAround, -kAround, size.x + kAround + 3,
             size.y + kAround + 3);
+  const FieldGrid whole = make_field_grid(make_block_grid(size, size, size), Device::cpu());
+  const FieldGrid blocks = make_field_grid(corrected_.grid, Device::cpu());
+  const Vec3i* vectors = corrected_.vectors.data();
+  if (vectors != nullptr) vectors += frame * static_cast<size_t>(corrected_.grid.blocks());
   std::vector<PlacedRows> masks;
-  for (const AgreementPlace& place : places_) {
-    const size_t first = frame * static_cast<size_t>(place.blocks);
-    const Vec3i* vectors = place.all.empty() ? nullptr : place.all.data() + first;
-    masks.push_back({{mask.at(0, 0), mask.stride(), taps.data()},
-                     size,
-                     place.grid.view(vectors, place.border)});
+  for (const FieldView& field :
+       {whole.view(nullptr, BorderField::kClamp), whole.view(&shifts_[frame], BorderField::kClamp),
+        blocks.view(vectors, border_field_of(config_, /*is_volume=*/false))}) {
+    masks.push_back({{mask.at(0, 0), mask.stride(), taps.at}, size, field});
   }
   std::vector<Differences> differences(3, Differences(shift));
   const uint16_t* contrast = filtered.values.data();

@@ -2,23 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "larch/dsa/field/field.h"
+#include "larch/dsa/registration.h"
 #include "larch/dsa/scores.h"
 
 namespace larch::dsa {
-
-/// Where the mask lies in one kind of image: a grid on the host, and the vectors of all frames.
-struct AgreementPlace {
-  FieldGrid grid{};
-  BorderField border = BorderField::kClamp;
-  std::span<const Vec3i> all{};  ///< empty: nothing is moved
-  int32_t blocks = 1;
-};
 
 /// EHD and entropy of the differences of whole frames; see score_frames. Made for frames, which
 /// must outlive it.
@@ -35,9 +27,9 @@ class ImageAgreement {
  private:
   const SequenceMask& mask_;
   std::span<const uint16_t> stored_{};
+  std::span<const Vec3i> shifts_{};
   const DsaConfig config_;
-  Buffer<Vec3i> at_pixels_{};  // of a spline
-  std::array<AgreementPlace, 3> places_{};
+  DenseVectors corrected_{};
 };
 
 // A frame's motion is compared with its rigid shift, and with no motion at all, before it is used.

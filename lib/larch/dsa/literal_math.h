@@ -20,7 +20,7 @@ LARCH_HD LiteralStep literal_step(const Vec3i& units) {
   LiteralStep step;
   for (int axis = 0; axis < 3; ++axis) {
     const int32_t u = units[axis];
-    step.pixel[axis] = u >= 0 ? u / kUnit : -((kUnit - 1 - u) / kUnit);
+    step.pixel[axis] = floor_quotient(u, kUnit);
     // 4096 of a fraction of kUnit, rounded; it is never a half.
     static_assert(kUnit == 320);
     step.weight[axis] = ((u - step.pixel[axis] * kUnit) * 128 + 5) / 10;

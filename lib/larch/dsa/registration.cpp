@@ -20,23 +20,6 @@ constexpr uint64_t kMaximumOverflow = 20;
 /// so often at most.
 constexpr int kMaximumWidenings = 3;
 
-/// The dense field of vectors as blocks are matched over it.
-class DenseBase {
- public:
-  DenseBase(const BlockGrid& grid, std::span<const BlockMatch> matches, const DsaConfig& config,
-            const Context& context)
-      : grid_(takes_spline(config, grid.image) ? pixel_grid(grid.image) : grid) {
-    const std::vector<Vec3i> vectors = vectors_of(matches);
-    vectors_ = takes_spline(config, grid.image) ? spline_field(grid, vectors, context)
-                                                : Buffer<Vec3i>(context.device, vectors);
-  }
-  BaseField field() const { return {&grid_, vectors_.data()}; }
-
- private:
-  BlockGrid grid_;
-  Buffer<Vec3i> vectors_{};
-};
-
 /// Returns a job for one of its frames.
 MatchJob job_of_frame(MatchJob job, int64_t frame) {
   const Vec3i& size = job.grid->image;
@@ -133,10 +116,10 @@ std::vector<BlockMatch> match_from_whole_pixels(MatchJob job, const SequenceMask
 std::vector<BlockMatch> match_over_field(MatchJob job, const BlockGrid& grid_before,
                                          std::span<const BlockMatch> before,
                                          const Context& context) {
-  const DenseBase base(grid_before, before, *job.config, context);
+  const DenseVectors base = dense_vectors(grid_before, vectors_of(before), *job.config, context);
   Buffer<BlockMatch> matches(context.device, static_cast<size_t>(job.frames * job.grid->blocks()));
   job.range = kRefineRange;
-  job.base = base.field();
+  job.base = {&base.grid, base.vectors.data()};
   job.out = matches.data();
   match_blocks(job, context);
   return matches.to_vector();
@@ -213,6 +196,12 @@ std::vector<Vec3i> vectors_of(std::span<const BlockMatch> matches) {
 
 bool takes_spline(const DsaConfig& config, const Vec3i& size) {
   return config.allows_spline && config.method == Method::kBlock && !config.literal && size.z == 1;
+}
+
+DenseVectors dense_vectors(const BlockGrid& grid, std::span<const Vec3i> vectors,
+                           const DsaConfig& config, const Context& context) {
+  if (!takes_spline(config, grid.image)) return {grid, Buffer<Vec3i>(context.device, vectors)};
+  return {pixel_grid(grid.image), spline_field(grid, vectors, context)};
 }
 
 BlockGrid grid_of_pass(const Pass& pass, const Vec3i& size) {

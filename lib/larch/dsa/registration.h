@@ -35,6 +35,16 @@ std::vector<Vec3i> vectors_of(std::span<const BlockMatch> matches);
 /// for all pixels.
 bool takes_spline(const DsaConfig& config, const Vec3i& size);
 
+/// What the dense field of frames is interpolated between, on a device: the vectors of blocks, or
+/// those of a spline at every pixel.
+struct DenseVectors {
+  BlockGrid grid{};
+  Buffer<Vec3i> vectors{};  ///< by frame and block of the grid, Q16
+};
+/// `vectors`: by frame and block of `grid`, on the host.
+DenseVectors dense_vectors(const BlockGrid& grid, std::span<const Vec3i> vectors,
+                           const DsaConfig& config, const Context& context);
+
 /// Returns the grid of a pass over an image.
 BlockGrid grid_of_pass(const Pass& pass, const Vec3i& size);
 

@@ -104,40 +104,32 @@ void add_field_shapes(const BlockGrid& grid, BorderField border, SubtractedFrame
   });
 }
 
-/// Returns the vectors that frames are corrected by, on the device: of the blocks of `grid`, or
-/// those of a spline at every pixel, whose grid `grid` becomes then.
-Buffer<Vec3i> dense_vectors(BlockGrid& grid, const DsaConfig& config, SubtractedFrames& out,
-                            const Context& context) {
-  if (!takes_spline(config, grid.image)) return Buffer<Vec3i>(context.device, out.vectors);
-  Buffer<Vec3i> at_pixels = spline_field(grid, out.vectors, context);
-  const std::vector<double> least = least_jacobians(grid.image, at_pixels, context);
-  for (size_t f = 0; f < out.figures.size(); ++f) out.figures[f].field.least_jacobian = least[f];
-  grid = pixel_grid(grid.image);
-  return at_pixels;
-}
-
 /// The images after the mask was moved by the vectors of `result.frames`, and figures.
 void make_corrected(const SequenceMask& mask, const SampledFrames& batch, const DsaConfig& config,
                     bool wants_field, SubtractedBatch& result, const Context& context) {
   const Device& device = context.device;
   SubtractedFrames& out = result.frames;
   const BorderField border = border_field_of(config, mask.size.z > 1);
-  BlockGrid grid = correction_grid(config, mask.size);
-  add_field_shapes(grid, border, out, context);
-  const Buffer<Vec3i> vectors = dense_vectors(grid, config, out, context);
+  const BlockGrid blocks = correction_grid(config, mask.size);
+  add_field_shapes(blocks, border, out, context);
+  const DenseVectors dense = dense_vectors(blocks, out.vectors, config, context);
+  if (takes_spline(config, mask.size)) {
+    const std::vector<double> least = least_jacobians(mask.size, dense.vectors, context);
+    for (size_t f = 0; f < least.size(); ++f) out.figures[f].field.least_jacobian = least[f];
+  }
   const size_t pixels = batch.values.values.size();
   result.difference = Buffer<int16_t>(device, pixels);
   result.validity = Buffer<uint8_t>(device, pixels);
   result.field_px = Buffer<Vec3f>(device, wants_field ? pixels : 0);
   Buffer<SubtractFigures> figures(device, out.figures.size());
   SubtractJob job = job_of(mask, batch);
-  job.vectors = vectors.data();
+  job.vectors = dense.vectors.data();
   job.border = border;
   job.out = result.difference.data();
   job.validity = result.validity.data();
   job.field_px = result.field_px.data();
   job.figures = figures.data();
-  subtract(job, grid, mask.table, config, context);
+  subtract(job, dense.grid, mask.table, config, context);
   const std::vector<SubtractFigures> on_host = figures.to_vector();
   for (size_t f = 0; f < on_host.size(); ++f) out.figures[f].subtracted = on_host[f];
 }

@@ -102,9 +102,8 @@ TEST_CASE("every set of loops samples the same at any place") {
   }
   const Vec3i by{37, -80, 0};
   const TapTable table = gain_taps();
-  const std::vector<cpu::LaneTaps> taps = cpu::lane_taps();
   const MaskView view{image.data(), {kSide, kSide, 1}, &table};
-  const cpu::WarpPart part{image.data(), kSide, taps.data()};
+  const cpu::WarpPart part{image.data(), kSide, table.at};
   for (const cpu::MatchLanes& lanes : cpu::all_match_lanes()) {
     INFO(lanes.name);
     Image got(kCount);

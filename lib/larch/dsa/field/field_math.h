@@ -7,6 +7,7 @@
 #include "larch/core/host_device.h"
 #include "larch/data/vec.h"
 #include "larch/dsa/dsa_config.h"
+#include "larch/dsa/sampling/interpolation_math.h"
 
 // The dense field between the centres of blocks: US 2008/0037845, 0080, 0081 and 0132. In whole
 // numbers, rounded once.
@@ -37,11 +38,6 @@ struct AxisWeights {
 LARCH_HD int32_t magnitude_of(int32_t v) {
   return v < 0 ? -v : v;
 }
-/// a / b rounded down, b above 0.
-LARCH_HD int64_t floor_quotient(int64_t a, int64_t b) {
-  return a >= 0 ? a / b : -((b - 1 - a) / b);
-}
-
 LARCH_HD AxisWeights weights_between(int32_t first, int32_t second, int32_t above, int32_t whole) {
   return {first, second, whole - above, above, whole};
 }

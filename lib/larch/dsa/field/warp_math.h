@@ -12,15 +12,6 @@
 // Sampling of the mask for the output, differences and their mode; in whole numbers.
 namespace larch::dsa {
 
-/// A place along an axis: its whole part and its fraction in units, 0 <= fraction < kUnit.
-struct Place {
-  int32_t pixel = 0, fraction = 0;
-};
-LARCH_HD Place split_place(int32_t units) {
-  const int32_t pixel = units >= 0 ? units / kUnit : -((kUnit - 1 - units) / kUnit);
-  return {pixel, units - pixel * kUnit};
-}
-
 /// The taps of one axis at a place, clamped to the image.
 struct AxisTaps {
   int32_t at[4] = {};
@@ -33,15 +24,15 @@ LARCH_HD int32_t clamped(int32_t v, int32_t size) {
 }
 LARCH_HD AxisTaps axis_taps(const WarpTable& table, int32_t x, int32_t d_units, int32_t size) {
   AxisTaps taps;
-  const Place place = split_place(d_units);
-  const int32_t pixel = x + place.pixel;
+  const int32_t whole = floor_quotient(d_units, kUnit), fraction = d_units - whole * kUnit;
+  const int32_t pixel = x + whole;
   for (int i = 0; i < 4; ++i) {
     const int32_t at = pixel - 1 + i;
-    taps.w[i] = table.at[place.fraction].w[i];
+    taps.w[i] = table.at[fraction].w[i];
     taps.at[i] = clamped(at, size);
     if (taps.at[i] != at && taps.w[i] != 0) taps.is_beyond = true;
   }
-  taps.nearest = clamped(pixel + (2 * place.fraction >= kUnit ? 1 : 0), size);
+  taps.nearest = clamped(pixel + (2 * fraction >= kUnit ? 1 : 0), size);
   return taps;
 }
 

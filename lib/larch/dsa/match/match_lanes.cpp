@@ -29,9 +29,8 @@ void warp_row(const WarpPart& part, const Vec3i& by, const int32_t* x_units, con
               int64_t count, uint16_t* out) {
   for (int64_t i = 0; i < count; ++i) {
     const Step sx = split_step(x_units[i] + by.x), sy = split_step(y_units[i] + by.y);
-    const LaneTaps& wx = part.taps[sx.fraction + kUnit / 2];
-    const LaneTaps& wy = part.taps[sy.fraction + kUnit / 2];
-    const Taps tx{{wx.w[0], wx.w[1], wx.w[2]}}, ty{{wy.w[0], wy.w[1], wy.w[2]}};
+    const Taps& tx = part.taps[sx.fraction + kUnit / 2];
+    const Taps& ty = part.taps[sy.fraction + kUnit / 2];
     bool counts = true;
     uint32_t rows[3] = {};
     for (int j = 0; j < 3; ++j) {
@@ -55,13 +54,6 @@ uint32_t sum_of_squares(uint16_t* counters) {
 }
 
 }  // namespace
-
-std::vector<LaneTaps> lane_taps() {
-  std::vector<LaneTaps> taps;
-  const TapTable table = gain_taps();
-  for (const Taps& t : table.at) taps.push_back({{t.w[0], t.w[1], t.w[2], 2048}});
-  return taps;
-}
 
 const MatchLanes kPortableMatchLanes{"portable", tap_row, bin_row, warp_row, sum_of_squares};
 

@@ -30,19 +30,11 @@ inline int64_t whole_lanes(int64_t count) {
   return (count + kLanes - 1) / kLanes * kLanes;
 }
 
-/// Taps, and the half of a sample that rounds.
-struct LaneTaps {
-  int16_t w[4];
-};
-
-/// Returns those of gain_taps().
-std::vector<LaneTaps> lane_taps();
-
 /// A part of the mask that is sampled pixel by pixel.
 struct WarpPart {
   const uint16_t* samples;
   int64_t stride;
-  const LaneTaps* taps;  ///< by fraction + kUnit / 2
+  const Taps* taps;  ///< by fraction + kUnit / 2
 };
 
 /// The inner loops of block matching, once for each instruction set; all give the same integers.

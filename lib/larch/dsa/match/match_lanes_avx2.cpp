@@ -114,7 +114,7 @@ EightSteps split_eight(const int32_t* units, int32_t by) {
 struct EightTaps {
   __m256i pair, last;
 };
-EightTaps load_taps(const LaneTaps* taps, __m256i index) {
+EightTaps load_taps(const Taps* taps, __m256i index) {
   const int* words = reinterpret_cast<const int*>(taps);
   return {_mm256_i32gather_epi32(words, index, 8), _mm256_i32gather_epi32(words + 1, index, 8)};
 }

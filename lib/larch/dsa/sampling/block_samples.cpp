@@ -66,7 +66,6 @@ void ImagePart::take(const uint16_t* image, const Vec3i& size, int32_t x0, int32
 BlockSamples::BlockSamples(const MatchJob& job)
     : job_(job),
       taps_(gain_taps()),
-      lane_taps_(lane_taps()),
       block_(job.grid->block),
       padded_(whole_lanes(job.grid->block.x)),
       reach_(job.range + 3),
@@ -81,10 +80,13 @@ BlockSamples::BlockSamples(const MatchJob& job)
 void BlockSamples::move_to(int64_t frame, int32_t block) {
   start_ = job_.grid->start(block);
   centre_ = job_.centre == nullptr ? Vec3i{} : job_.centre[frame];
-  has_at_zero_ = has_unfiltered_ = false;
   std::fill(is_filtered_.begin(), is_filtered_.end(), false);
   copy_contrast(frame);
-  if (has_base()) find_base(frame, block);
+  if (has_base()) {
+    find_base(frame, block);
+  } else if (!is_volume()) {
+    take_parts();
+  }
 }
 
 Vec3i BlockSamples::first_of(int64_t row) const {
@@ -138,12 +140,13 @@ void BlockSamples::take_base_part() {
   for (int32_t& y : y_units_) y -= y0 * kUnit;
 }
 
-const ImagePart& BlockSamples::part_of(const uint16_t* image, ImagePart& part, bool& is_taken) {
-  if (is_taken) return part;
-  is_taken = true;
-  part.take(image, job_.grid->image, start_.x + centre_.x - reach_, start_.y + centre_.y - reach_,
-            static_cast<int32_t>(padded_) + 2 * reach_, block_.y + 2 * reach_);
-  return part;
+/// The parts of the mask that displacements reach: (reach_, reach_) is the block's first pixel at
+/// the middle of the window.
+void BlockSamples::take_parts() {
+  const int32_t x0 = start_.x + centre_.x - reach_, y0 = start_.y + centre_.y - reach_;
+  const int32_t columns = static_cast<int32_t>(padded_) + 2 * reach_, rows = block_.y + 2 * reach_;
+  at_zero_.take(job_.mask_at_zero, job_.grid->image, x0, y0, columns, rows);
+  unfiltered_.take(job_.mask, job_.grid->image, x0, y0, columns, rows);
 }
 
 MaskRows BlockSamples::mask_at(const Vec3i& units) {
@@ -153,12 +156,12 @@ MaskRows BlockSamples::mask_at(const Vec3i& units) {
   if (is_volume()) {
     in_volume(units, is_whole);
   } else if (has_base()) {
-    const WarpPart part{unfiltered_.at(0, 0), unfiltered_.stride(), lane_taps_.data()};
+    const WarpPart part{unfiltered_.at(0, 0), unfiltered_.stride(), taps_.at};
     match_lanes().warp_row(part, units, x_units_.data(), y_units_.data(), padded_ * block_.y,
                            sampled_.data());
   } else if (is_whole) {
-    const ImagePart& part = part_of(job_.mask_at_zero, at_zero_, has_at_zero_);
-    return {part.at(reach_ + from_centre.x / kUnit, reach_ + from_centre.y / kUnit), part.stride()};
+    return {at_zero_.at(reach_ + from_centre.x / kUnit, reach_ + from_centre.y / kUnit),
+            at_zero_.stride()};
   } else {
     between_pixels(from_centre);
   }
@@ -176,10 +179,9 @@ const uint16_t* BlockSamples::filtered_row(int32_t x_units, int32_t y) {
   uint16_t* out = filtered_.data() + place * static_cast<size_t>(padded_);
   if (is_filtered_[place]) return out;
   is_filtered_[place] = true;
-  const ImagePart& part = part_of(job_.mask, unfiltered_, has_unfiltered_);
   const Step step = split_step(x_units);
   const Taps& taps = taps_.at[step.fraction + kUnit / 2];
-  const uint16_t* here = part.at(reach_ + step.pixel, reach_ + y);
+  const uint16_t* here = unfiltered_.at(reach_ + step.pixel, reach_ + y);
   match_lanes().tap_row(taps, here - 1, here, here + 1, padded_, out);
   return out;
 }

@@ -89,16 +89,13 @@ class BlockSamples {
   void copy_contrast(int64_t frame);
   void find_base(int64_t frame, int32_t block);
   void take_base_part();
-  /// The part of an image that displacements reach: (reach_, reach_) is the block's first pixel at
-  /// the middle of the window.
-  const ImagePart& part_of(const uint16_t* image, ImagePart& part, bool& is_taken);
+  void take_parts();
   const uint16_t* filtered_row(int32_t x_units, int32_t y);
   void between_pixels(const Vec3i& units);
   void in_volume(const Vec3i& units, bool is_whole);
 
   const MatchJob& job_;
   const TapTable taps_;
-  const std::vector<LaneTaps> lane_taps_;
   const Vec3i block_;
   const int64_t padded_;
   const int32_t reach_;  // of displacements from the middle of the window, in whole pixels
@@ -107,7 +104,6 @@ class BlockSamples {
   uint32_t counted_ = 0;
   std::vector<uint16_t> contrast_;
   ImagePart at_zero_{}, unfiltered_{};
-  bool has_at_zero_ = false, has_unfiltered_ = false;
   // Rows of the mask filtered along x at one displacement, from block row -reach_ on, and which of
   // them are.
   int32_t filtered_units_ = 0;

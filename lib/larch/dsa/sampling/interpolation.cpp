@@ -5,27 +5,16 @@
 #include "larch/dsa/sampling/interpolation_math.h"
 
 namespace larch::dsa {
-namespace {
-
-/// Q12 weights that sum to 4096: what rounding leaves goes to the middle.
-Taps rounded_taps(const ExactTaps& exact) {
-  const auto q12 = [](double w) { return static_cast<int16_t>(std::floor(w * 4096 + 0.5)); };
-  const int16_t a = q12(exact.w[0]), c = q12(exact.w[2]);
-  return {{a, static_cast<int16_t>(4096 - a - c), c}};
-}
-
-}  // namespace
-
-ExactTaps gain_weights(double f) {
-  const double s = (2 - std::sqrt(1 - 3 * f * f)) / 3;
-  return {{(s - f) / 2, 1 - s, (s + f) / 2}};
-}
 
 TapTable gain_taps() {
+  const auto q12 = [](double w) { return static_cast<int16_t>(std::floor(w * 4096 + 0.5)); };
   TapTable table;
   for (int i = 0; i <= kUnit; ++i) {
-    const int steps = i - kUnit / 2;
-    table.at[i] = rounded_taps(gain_weights(static_cast<double>(steps) / kUnit));
+    const double f = static_cast<double>(i - kUnit / 2) / kUnit;
+    const double s = (2 - std::sqrt(1 - 3 * f * f)) / 3;
+    const int16_t before = q12((s - f) / 2), after = q12((s + f) / 2);
+    // What rounding leaves goes to the middle.
+    table.at[i] = {{before, static_cast<int16_t>(4096 - before - after), after, 2048}};
   }
   return table;
 }

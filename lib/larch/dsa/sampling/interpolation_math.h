@@ -11,9 +11,15 @@
 // Sampling between pixels by three taps per axis around the nearest pixel.
 namespace larch::dsa {
 
-/// Weights of the pixels at -1, 0 and 1, in Q12; their sum is 4096.
+/// a / b rounded down, b above 0.
+template <class T>
+LARCH_HD T floor_quotient(T a, T b) {
+  return a >= 0 ? a / b : -((b - 1 - a) / b);
+}
+
+/// Weights of the pixels at -1, 0 and 1, in Q12, whose sum is 4096, and the half that rounds.
 struct Taps {
-  int16_t w[3] = {0, 4096, 0};
+  int16_t w[4] = {0, 4096, 0, 2048};
 };
 /// By fraction, from -kUnit/2 to kUnit/2.
 struct TapTable {
@@ -26,8 +32,7 @@ struct Step {
   int32_t pixel = 0, fraction = 0;
 };
 LARCH_HD Step split_step(int32_t units) {
-  const int32_t above = units + kUnit / 2;
-  const int32_t pixel = above >= 0 ? above / kUnit : -((kUnit - 1 - above) / kUnit);
+  const int32_t pixel = floor_quotient(units + kUnit / 2, kUnit);
   return {pixel, units - pixel * kUnit};
 }
 
@@ -42,8 +47,8 @@ LARCH_HD Vec3i units_of(const Vec3i& q16) {
 
 /// Q16 pixels of a displacement in units of 1/kUnit pixel, rounded.
 LARCH_HD int32_t q16_of(int32_t units) {
-  const int64_t above = (int64_t{units} << kVectorBits) + kUnit / 2;
-  return static_cast<int32_t>(above >= 0 ? above / kUnit : -((kUnit - 1 - above) / kUnit));
+  return static_cast<int32_t>(
+      floor_quotient<int64_t>((int64_t{units} << kVectorBits) + kUnit / 2, kUnit));
 }
 LARCH_HD Vec3i q16_of(const Vec3i& units) {
   return {q16_of(units.x), q16_of(units.y), q16_of(units.z)};
@@ -57,16 +62,10 @@ LARCH_HD uint16_t tap_sum(const Taps& taps, uint32_t before, uint32_t here, uint
   return static_cast<uint16_t>((sum + 2048) >> 12);
 }
 
-/// Weights of the pixels at -1, 0 and 1 before they are rounded.
-struct ExactTaps {
-  double w[3] = {0, 1, 0};
-};
 /// Weights whose squares sum to 1/2 at every fraction f of [-1/2, 1/2]: white noise keeps its
 /// strength whatever the displacement, so that it attracts the search to none.
 /// s = (2 - sqrt(1 - 3 f^2)) / 3, weights (s - f) / 2, 1 - s, (s + f) / 2; the mean of the taps'
 /// places is f.
-ExactTaps gain_weights(double f);
-/// Returns the same as a table.
 TapTable gain_taps();
 
 }  // namespace larch::dsa
