@@ -45,9 +45,9 @@ bool is_overflowing(std::span<const BlockMatch> matches) {
 
 /// Counts blocks whose best displacement lies at the edge of the window.
 void count_edge_hits(std::span<const BlockMatch> matches, std::span<FrameFigures> figures) {
-  const size_t blocks = matches.size() / figures.size();
   for (size_t i = 0; i < matches.size(); ++i) {
-    figures[i / blocks].edge_hits += (matches[i].flags & kBlockAtEdge) != 0 ? 1 : 0;
+    figures[i * figures.size() / matches.size()].edge_hits +=
+        (matches[i].flags & kBlockAtEdge) != 0 ? 1 : 0;
   }
 }
 
