@@ -113,7 +113,7 @@ void ImageAgreement::measure(size_t frame, FrameScores& out) const {
           .front();
   const TapTable taps = gain_taps();
   cpu::ImagePart mask;
-  mask.take(mask_.samples.data(), size, -kAround, -kAround, size.x + kAround + 3,
+  mask.take(mask_.samples.data(), size, {-kAround, -kAround, 0}, size.x + kAround + 3,
             size.y + kAround + 3);
   const FieldGrid whole = make_field_grid(make_block_grid(size, size, size), Device::cpu());
   const FieldGrid blocks = make_field_grid(corrected_.grid, Device::cpu());

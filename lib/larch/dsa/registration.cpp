@@ -159,9 +159,9 @@ std::vector<BlockMatch> nodes_of_blocks(const BlockGrid& nodes, const BlockGrid&
 }
 
 /// Flexible pixel shift from the result of block matching, with `blocks`: the nodes.
-std::vector<BlockMatch> move_nodes(const MatchJob& of_blocks, const BlockGrid& blocks,
+std::vector<BlockMatch> move_nodes(MatchJob job, const BlockGrid& blocks,
                                    std::span<const BlockMatch> matches, const Context& context) {
-  const DsaConfig& config = *of_blocks.config;
+  const DsaConfig& config = *job.config;
   const BlockGrid nodes = last_grid(config, blocks.image);
   const std::vector<Vec3i> found = vectors_of(matches);
   const auto per_frame = static_cast<size_t>(blocks.blocks());
@@ -171,17 +171,10 @@ std::vector<BlockMatch> move_nodes(const MatchJob& of_blocks, const BlockGrid& b
                                   border_field_of(config, /*is_volume=*/false));
     vectors.insert(vectors.end(), start.begin(), start.end());
   }
-  std::vector<BlockMatch> out = nodes_of_blocks(nodes, blocks, matches, of_blocks.frames);
-  FlexibleJob job;
-  job.metric = config.metric;
-  job.nodes = &nodes;
-  job.mask = of_blocks.mask;
-  job.contrast = of_blocks.contrast;
-  job.frames = of_blocks.frames;
-  job.bin_shift = of_blocks.bin_shift;
-  job.vectors = vectors.data();
-  job.matches = out.data();
-  flexible_shift(job, context);
+  std::vector<BlockMatch> out = nodes_of_blocks(nodes, blocks, matches, job.frames);
+  job.grid = &nodes;
+  job.out = out.data();
+  flexible_shift(job, vectors, context);
   return out;
 }
 

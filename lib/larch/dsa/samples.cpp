@@ -71,19 +71,6 @@ void filter_plane(const FilterJob& job, const uint16_t* plane, uint16_t* out) {
   }
 }
 
-/// A row of a volume filtered along z; `planes` are filtered along x and y.
-void filter_along_z(const FilterJob& job, const uint16_t* planes, int64_t row, uint16_t* out) {
-  const int32_t z = static_cast<int32_t>(row / job.size.y);
-  const int64_t plane = static_cast<int64_t>(job.size.x) * job.size.y;
-  const uint16_t* here = planes + row * job.size.x;
-  for (int32_t x = 0; x < job.size.x; ++x) {
-    const uint16_t before = z > 0 ? here[x - plane] : kNoSample;
-    const uint16_t after = z + 1 < job.size.z ? here[x + plane] : kNoSample;
-    const bool counts = before != kNoSample && here[x] != kNoSample && after != kNoSample;
-    out[row * job.size.x + x] = counts ? tap_sum(job.taps, before, here[x], after) : kNoSample;
-  }
-}
-
 }  // namespace
 
 void to_samples(const SampleJob& job, const Context& context) {
@@ -97,22 +84,21 @@ void to_samples(const SampleJob& job, const Context& context) {
 }
 
 void filter_at_zero(const FilterJob& job, const Context& context) {
-  const int64_t plane = static_cast<int64_t>(job.size.x) * job.size.y;
-  const int64_t planes = job.frames * job.size.z;
-  const bool is_volume = job.size.z > 1;
-  std::vector<uint16_t> in_planes(is_volume ? static_cast<size_t>(plane * planes) : 0);
-  uint16_t* flat = is_volume ? in_planes.data() : job.filtered;
-  parallel_for(context.threads, planes, 1, [&](int64_t begin, int64_t end) {
+  const Vec3i& size = job.size;
+  const TapTable taps = gain_taps();
+  const int64_t plane = static_cast<int64_t>(size.x) * size.y;
+  parallel_for(context.threads, job.frames * size.z, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
-      filter_plane(job, job.samples + p * plane, flat + p * plane);
-    }
-  });
-  if (!is_volume) return;
-  const int64_t rows = static_cast<int64_t>(job.size.y) * job.size.z;
-  parallel_for(context.threads, job.frames * rows, 16, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const int64_t frame = r / rows * rows * job.size.x;
-      filter_along_z(job, flat + frame, r % rows, job.filtered + frame);
+      uint16_t* out = job.filtered + p * plane;
+      if (size.z == 1) {
+        filter_plane(job, job.samples + p * plane, out);
+        continue;
+      }
+      const MaskView volume{job.samples + p / size.z * size.z * plane, size, &taps};
+      Vec3i at{0, 0, static_cast<int32_t>(p % size.z)};
+      for (at.y = 0; at.y < size.y; ++at.y) {
+        for (at.x = 0; at.x < size.x; ++at.x, ++out) *out = volume_sample(volume, at * kUnit);
+      }
     }
   });
 }

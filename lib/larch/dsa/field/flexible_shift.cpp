@@ -80,10 +80,10 @@ struct CountedPixel {
 /// The search of one node's vector; displacements add to that it starts with. One per thread.
 class NodeSearch {
  public:
-  NodeSearch(const FlexibleJob& job, const TapTable& taps, const uint64_t* terms)
+  NodeSearch(const MatchJob& job, const TapTable& taps, const uint64_t* terms)
       : job_(job),
-        places_(make_field_grid(*job.nodes, Device::cpu())),
-        mask_{job.mask, job.nodes->image, &taps},
+        places_(make_field_grid(*job.grid, Device::cpu())),
+        mask_{job.mask, job.grid->image, &taps},
         terms_(terms),
         counts_(kBins, 0) {}
 
@@ -97,7 +97,7 @@ class NodeSearch {
       match.flags |= kBlockOutside;
       return;
     }
-    ranking_ = {job_.metric, terms_, (match.counted + 1) / 2};
+    ranking_ = {job_.config->metric, terms_, (match.counted + 1) / 2};
     shift_ = job_.bin_shift[frame];
     mu_ = rounded_to_bins(median_at_start(), shift_);
     const Found found = find();
@@ -124,7 +124,7 @@ class NodeSearch {
   }
 
   void gather(int64_t frame, int32_t node, const Vec3i* vectors) {
-    const Vec3i at = job_.nodes->at(node);
+    const Vec3i at = job_.grid->at(node);
     const FieldView view = places_.view(vectors, BorderField::kClamp);
     const Followers in_x = followers_of(view.axes[0], at.x),
                     in_y = followers_of(view.axes[1], at.y);
@@ -132,7 +132,7 @@ class NodeSearch {
     for (int32_t x = in_x.first; x <= in_x.last; ++x) {
       columns_.push_back(axis_weights(view.axes[0], view.border, x));
     }
-    const Vec3i& size = job_.nodes->image;
+    const Vec3i& size = job_.grid->image;
     pixels_.clear();
     support_ = static_cast<int64_t>(in_x.count()) * in_y.count();
     for (int32_t y = in_y.first; y <= in_y.last; ++y) {
@@ -179,7 +179,7 @@ class NodeSearch {
     return score;
   }
 
-  const FlexibleJob& job_;
+  const MatchJob& job_;
   const FieldGrid places_;
   const MaskView mask_;
   const uint64_t* terms_;  // null: EHD
@@ -203,18 +203,18 @@ std::vector<int32_t> nodes_of_colour(const BlockGrid& nodes, int colour) {
   return out;
 }
 
-void move_colour(const FlexibleJob& job, const TapTable& taps, const uint64_t* terms, int colour,
-                 const Context& context) {
-  const std::vector<int32_t> nodes = nodes_of_colour(*job.nodes, colour);
+void move_colour(const MatchJob& job, std::span<Vec3i> all_vectors, const TapTable& taps,
+                 const uint64_t* terms, int colour, const Context& context) {
+  const std::vector<int32_t> nodes = nodes_of_colour(*job.grid, colour);
   const auto count = static_cast<int64_t>(nodes.size());
-  const int64_t all = job.nodes->blocks();
+  const int64_t all = job.grid->blocks();
   parallel_for(context.threads, job.frames * count, 1, [&](int64_t begin, int64_t end) {
     NodeSearch search(job, taps, terms);
     for (int64_t i = begin; i < end; ++i) {
       const int32_t node = nodes[static_cast<size_t>(i % count)];
-      BlockMatch& match = job.matches[i / count * all + node];
+      BlockMatch& match = job.out[i / count * all + node];
       if ((match.flags & (kBlockOutside | kBlockUnreliable)) != 0) continue;
-      Vec3i* vectors = job.vectors + i / count * all;
+      Vec3i* vectors = all_vectors.data() + i / count * all;
       search.search(i / count, node, vectors, match);
       if ((match.flags & kBlockUnreliable) == 0) vectors[node] = match.vector;
     }
@@ -227,20 +227,20 @@ BlockGrid make_node_grid(const Vec3i& size, int32_t pitch) {
   return make_block_grid(size, {1, 1, 1}, {pitch, pitch, pitch});
 }
 
-void flexible_shift(const FlexibleJob& job, const Context& context) {
-  const Vec3i& size = job.nodes->image;
+void flexible_shift(const MatchJob& job, std::span<Vec3i> vectors, const Context& context) {
+  const Vec3i& size = job.grid->image;
   std::vector<uint64_t> terms;
-  if (job.metric == Metric::kEntropy) {
+  if (job.config->metric == Metric::kEntropy) {
     const int64_t most =
         std::min(static_cast<int64_t>(size.x) * size.y, 4 * kMaximumPitch * kMaximumPitch);
     terms = entropy_terms(static_cast<uint32_t>(most));
   }
   const TapTable taps = gain_taps();
-  for (int64_t i = 0; i < job.frames * job.nodes->blocks(); ++i) {
-    job.matches[i].vector = job.matches[i].found = job.vectors[i];
+  for (size_t i = 0; i < vectors.size(); ++i) {
+    job.out[i].vector = job.out[i].found = vectors[i];
   }
   for (int colour = 0; colour < kNodeColours; ++colour) {
-    move_colour(job, taps, terms.empty() ? nullptr : terms.data(), colour, context);
+    move_colour(job, vectors, taps, terms.empty() ? nullptr : terms.data(), colour, context);
   }
 }
 

@@ -48,18 +48,19 @@ const uint16_t* DisplacedRows::filtered(const uint16_t* image, int32_t x, int32_
   return out_.data();
 }
 
-void ImagePart::take(const uint16_t* image, const Vec3i& size, int32_t x0, int32_t y0,
-                     int32_t columns, int32_t rows) {
-  if (x0 >= 0 && y0 >= 0 && int64_t{x0} + columns <= size.x && int64_t{y0} + rows <= size.y) {
+void ImagePart::take(const uint16_t* image, const Vec3i& size, const Vec3i& first, int32_t columns,
+                     int32_t rows) {
+  if (first.x >= 0 && first.y >= 0 && first.z >= 0 && int64_t{first.x} + columns <= size.x &&
+      int64_t{first.y} + rows <= size.y && first.z < size.z) {
     stride_ = size.x;
-    origin_ = image + y0 * stride_ + x0;
+    origin_ = image + (static_cast<int64_t>(first.z) * size.y + first.y) * stride_ + first.x;
     return;
   }
   stride_ = columns;
   copy_.resize(static_cast<size_t>(stride_ * rows));
   origin_ = copy_.data();
   for (int32_t j = 0; j < rows; ++j) {
-    copy_row(image, size, {x0, y0 + j, 0}, columns, copy_.data() + j * stride_);
+    copy_row(image, size, first + Vec3i{0, j, 0}, columns, copy_.data() + j * stride_);
   }
 }
 
@@ -84,14 +85,14 @@ void BlockSamples::move_to(int64_t frame, int32_t block) {
   copy_contrast(frame);
   if (has_base()) {
     find_base(frame, block);
-  } else if (!is_volume()) {
+  } else {
     take_parts();
   }
 }
 
-Vec3i BlockSamples::first_of(int64_t row) const {
-  return start_ +
-         Vec3i{0, static_cast<int32_t>(row % block_.y), static_cast<int32_t>(row / block_.y)};
+Vec3i BlockSamples::in_block(int64_t row) const {
+  const auto number = static_cast<int32_t>(row);
+  return {0, number % block_.y, number / block_.y};
 }
 
 void BlockSamples::copy_contrast(int64_t frame) {
@@ -101,7 +102,7 @@ void BlockSamples::copy_contrast(int64_t frame) {
   counted_ = 0;
   for (int64_t row = 0; row < rows(); ++row) {
     uint16_t* out = contrast_.data() + row * padded_;
-    copy_row(contrast, image, first_of(row), block_.x, out);
+    copy_row(contrast, image, start_ + in_block(row), block_.x, out);
     counted_ += static_cast<uint32_t>(block_.x - std::count(out, out + block_.x, kNoSample));
   }
 }
@@ -135,18 +136,23 @@ void BlockSamples::take_base_part() {
   const int32_t y0 = split_step(*least_y).pixel + centre_.y - reach_ - 1;
   const int32_t x1 = split_step(*most_x).pixel + centre_.x + reach_ + 2;
   const int32_t y1 = split_step(*most_y).pixel + centre_.y + reach_ + 2;
-  unfiltered_.take(job_.mask, job_.grid->image, x0, y0, x1 - x0 + 1, y1 - y0 + 1);
+  unfiltered_.take(job_.mask, job_.grid->image, {x0, y0, 0}, x1 - x0 + 1, y1 - y0 + 1);
   for (int32_t& x : x_units_) x -= x0 * kUnit;
   for (int32_t& y : y_units_) y -= y0 * kUnit;
 }
 
-/// The parts of the mask that displacements reach: (reach_, reach_) is the block's first pixel at
-/// the middle of the window.
+/// The parts of the mask that displacements reach: (reach_, reach_, reach_) is the block's first
+/// voxel at the middle of the window, or (reach_, reach_, 0) in a picture.
 void BlockSamples::take_parts() {
-  const int32_t x0 = start_.x + centre_.x - reach_, y0 = start_.y + centre_.y - reach_;
+  const int32_t depth = is_volume() ? reach_ : 0;
+  const Vec3i first = start_ + centre_ - Vec3i{reach_, reach_, depth};
   const int32_t columns = static_cast<int32_t>(padded_) + 2 * reach_, rows = block_.y + 2 * reach_;
-  at_zero_.take(job_.mask_at_zero, job_.grid->image, x0, y0, columns, rows);
-  unfiltered_.take(job_.mask, job_.grid->image, x0, y0, columns, rows);
+  at_zero_.resize(static_cast<size_t>(block_.z + 2 * depth));
+  for (int32_t z = 0; z < block_.z + 2 * depth; ++z) {
+    at_zero_[static_cast<size_t>(z)].take(job_.mask_at_zero, job_.grid->image,
+                                          first + Vec3i{0, 0, z}, columns, rows);
+  }
+  if (!is_volume()) unfiltered_.take(job_.mask, job_.grid->image, first, columns, rows);
 }
 
 MaskRows BlockSamples::mask_at(const Vec3i& units) {
@@ -154,14 +160,14 @@ MaskRows BlockSamples::mask_at(const Vec3i& units) {
   const bool is_whole =
       !has_base() && units.x % kUnit == 0 && units.y % kUnit == 0 && units.z % kUnit == 0;
   if (is_volume()) {
-    in_volume(units, is_whole);
+    is_whole ? whole_voxels(from_centre / kUnit) : between_voxels(units);
   } else if (has_base()) {
     const WarpPart part{unfiltered_.at(0, 0), unfiltered_.stride(), taps_.at};
     match_lanes().warp_row(part, units, x_units_.data(), y_units_.data(), padded_ * block_.y,
                            sampled_.data());
   } else if (is_whole) {
-    return {at_zero_.at(reach_ + from_centre.x / kUnit, reach_ + from_centre.y / kUnit),
-            at_zero_.stride()};
+    const ImagePart& part = at_zero_.front();
+    return {part.at(reach_ + from_centre.x / kUnit, reach_ + from_centre.y / kUnit), part.stride()};
   } else {
     between_pixels(from_centre);
   }
@@ -197,19 +203,25 @@ void BlockSamples::between_pixels(const Vec3i& units) {
   }
 }
 
-void BlockSamples::in_volume(const Vec3i& units, bool is_whole) {
+void BlockSamples::whole_voxels(const Vec3i& from_centre) {
+  const Vec3i from = from_centre + Vec3i{reach_, reach_, reach_};
+  uint16_t* out = sampled_.data();
+  for (int32_t z = 0; z < block_.z; ++z) {
+    const ImagePart& plane = at_zero_[static_cast<size_t>(from.z + z)];
+    for (int32_t y = 0; y < block_.y; ++y, out += padded_) {
+      std::copy_n(plane.at(from.x, from.y + y), block_.x, out);
+    }
+  }
+}
+
+void BlockSamples::between_voxels(const Vec3i& units) {
   const MaskView mask{job_.mask, job_.grid->image, &taps_};
   size_t voxel = 0;
   for (int64_t row = 0; row < rows(); ++row) {
-    const Vec3i first = first_of(row);
-    uint16_t* out = sampled_.data() + row * padded_;
-    if (is_whole) {
-      copy_row(job_.mask_at_zero, mask.size, first + units / kUnit, block_.x, out);
-      continue;
-    }
     for (int32_t x = 0; x < block_.x; ++x, ++voxel) {
+      const Vec3i at = start_ + in_block(row) + Vec3i{x, 0, 0};
       const Vec3i d = has_base() ? units + base_[voxel] : units;
-      out[x] = volume_sample(mask, (first + Vec3i{x, 0, 0}) * kUnit + d);
+      sampled_[static_cast<size_t>(row * padded_ + x)] = volume_sample(mask, at * kUnit + d);
     }
   }
 }

@@ -39,11 +39,11 @@ class DisplacedRows {
 /// A rectangle of an image that may reach beyond it: a view where it does not, otherwise a copy.
 class ImagePart {
  public:
-  /// The rectangle of `columns` x `rows` pixels from (x0, y0) on. Pixels beyond the image are
+  /// The rectangle of `columns` x `rows` pixels from `first` on. Pixels beyond the image are
   /// kNoSample.
-  void take(const uint16_t* image, const Vec3i& size, int32_t x0, int32_t y0, int32_t columns,
+  void take(const uint16_t* image, const Vec3i& size, const Vec3i& first, int32_t columns,
             int32_t rows);
-  /// A pixel from (x0, y0), and those behind it in its row.
+  /// A pixel from there on, and those behind it in its row.
   const uint16_t* at(int32_t x, int32_t y) const { return origin_ + y * stride_ + x; }
   int64_t stride() const { return stride_; }
 
@@ -84,15 +84,16 @@ class BlockSamples {
  private:
   bool is_volume() const { return job_.grid->image.z > 1; }
   bool has_base() const { return job_.base.vectors != nullptr; }
-  /// The first pixel of a row of the block.
-  Vec3i first_of(int64_t row) const;
+  /// The first voxel of a row, from that of the block.
+  Vec3i in_block(int64_t row) const;
   void copy_contrast(int64_t frame);
   void find_base(int64_t frame, int32_t block);
   void take_base_part();
   void take_parts();
   const uint16_t* filtered_row(int32_t x_units, int32_t y);
   void between_pixels(const Vec3i& units);
-  void in_volume(const Vec3i& units, bool is_whole);
+  void whole_voxels(const Vec3i& from_centre);
+  void between_voxels(const Vec3i& units);
 
   const MatchJob& job_;
   const TapTable taps_;
@@ -103,7 +104,8 @@ class BlockSamples {
   Vec3i start_{}, centre_{}, base_at_centre_{};
   uint32_t counted_ = 0;
   std::vector<uint16_t> contrast_;
-  ImagePart at_zero_{}, unfiltered_{};
+  std::vector<ImagePart> at_zero_{};  // by plane
+  ImagePart unfiltered_{};
   // Rows of the mask filtered along x at one displacement, from block row -reach_ on, and which of
   // them are.
   int32_t filtered_units_ = 0;
