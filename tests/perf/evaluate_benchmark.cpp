@@ -60,7 +60,8 @@ struct Variant {
   bool with_integral = false;
 };
 
-/// From voxels on the device (with_integral) or the integral volume on it to probabilities on it.
+/// From voxels on the device (with_integral) or the integral volume on it to
+/// probabilities on the host.
 void evaluate(benchmark::State& state, const Variant& variant, const Context& context) {
   const pbt::Model& model = variant.model();
   const Volume<int16_t>& image = image_of(variant.size);
@@ -76,12 +77,10 @@ void evaluate(benchmark::State& state, const Variant& variant, const Context& co
                               set.data, context);
   };
   integrate();
-  const pbt::CompiledModel tree = pbt::compile(model, set, variant.config, context);
-  Buffer<uint16_t> out(context.device, static_cast<size_t>(image.voxels()));
-  pbt::evaluate_resident(tree, set, out, context);
+  pbt::evaluate<uint16_t>(model, set, image.grid(), variant.config, context);
   for (auto _ : state) {
     if (variant.with_integral) integrate();
-    pbt::evaluate_resident(tree, set, out, context);
+    pbt::evaluate<uint16_t>(model, set, image.grid(), variant.config, context);
   }
   state.SetItemsProcessed(state.iterations() * image.voxels());
   const double taps = taps_per_voxel(model, image_of({140, 101, 144}));

@@ -57,25 +57,17 @@ void evaluate(const EvaluateJob& job, const Context& context) {
   if (job.roi != nullptr) {
     roi = Buffer<uint8_t>(device, std::span<const uint8_t>(job.roi, static_cast<size_t>(voxels)));
   }
-  Buffer<uint8_t> out;
   WalkArguments arguments;
   arguments.integral = job.integral;
   std::copy(job.layouts.begin(), job.layouts.end(), arguments.layouts);
-  arguments.out = job.device_out;
   const size_t bytes = static_cast<size_t>(voxels) * bytes_of(job.type);
-  if (job.device_out == nullptr) {
-    out = Buffer<uint8_t>(device, bytes);
-    arguments.out = out.data();
-  }
+  Buffer<uint8_t> out(device, bytes);
+  arguments.out = out.data();
   arguments.size = job.size;
   arguments.roi = job.roi != nullptr ? roi.data() : nullptr;
   arguments.type = job.type;
   walk_trees(plan_of(job.plan), arguments, voxels, job.queue_items, device);
-  if (job.host_out != nullptr) {
-    out.download(std::span<uint8_t>(static_cast<uint8_t*>(job.host_out), bytes));
-  } else {
-    LARCH_CUDA_CHECK(cudaStreamSynchronize(larch::cuda::stream_of(device)));
-  }
+  out.download(std::span<uint8_t>(static_cast<uint8_t*>(job.out), bytes));
 }
 
 }  // namespace larch::pbt::cuda

@@ -47,15 +47,13 @@ Walk chosen_walk(Walk wanted, int depth, double share, const Device& device) {
 CompiledModel compile(const Model& model, const image::IntegralSet& set,
                       const EvaluateConfig& config, const Context& context, double share) {
   CompiledModel compiled;
-  compiled.layouts = set.layouts;
-  compiled.device = context.device;
   compiled.walk = chosen_walk(config.walk, model.depth(), share, context.device);
   for (tree::FlatTree& flat : tree::flatten(model, rule_of(config))) {
     compiled.trees.push_back(with_taps(std::move(flat), model, set.layouts));
   }
   if (compiled.trees.empty()) throw UsageError("pbt::compile: the model has no tree");
   compiled.plan =
-      kPlan(context.device, PlanJob{compiled.trees, compiled.layouts, compiled.walk}, context);
+      kPlan(context.device, PlanJob{compiled.trees, set.layouts, compiled.walk}, context);
   return compiled;
 }
 

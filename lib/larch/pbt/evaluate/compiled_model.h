@@ -41,14 +41,10 @@ struct WalkPlan {
   WalkPlan& operator=(const WalkPlan&) = delete;
 };
 
-/// A model that is compiled once for many evaluations, in any number of threads and streams, of
-/// volumes whose integral channels have the strides, padding and levels of `layouts`. Its memory
-/// belongs to the stream of the context that it was compiled with, which must live longer, and is
-/// given back when the last copy goes: no evaluation may be at work then.
+/// A model that is compiled for volumes whose integral channels have the same strides, padding and
+/// levels. Its memory belongs to the stream of the context that it was compiled with.
 struct CompiledModel {
   std::vector<CompiledTree> trees;
-  std::vector<image::IntegralLayout> layouts;
-  Device device;
   Walk walk = Walk::kTile;
   std::shared_ptr<const WalkPlan> plan;
 };

@@ -52,13 +52,13 @@ inline const CpuPlan& plan_of(const WalkPlan* plan) {
 inline void store_probability(const EvaluateJob& job, int64_t i, uint64_t q60) {
   switch (job.type) {
     case ProbabilityType::kFloat32:
-      static_cast<float*>(job.host_out)[i] = tree::probability_float(q60);
+      static_cast<float*>(job.out)[i] = tree::probability_float(q60);
       break;
     case ProbabilityType::kUint16:
-      static_cast<uint16_t*>(job.host_out)[i] = tree::probability_uint16(q60);
+      static_cast<uint16_t*>(job.out)[i] = tree::probability_uint16(q60);
       break;
     case ProbabilityType::kUint8:
-      static_cast<uint8_t*>(job.host_out)[i] = tree::probability_uint8(q60);
+      static_cast<uint8_t*>(job.out)[i] = tree::probability_uint8(q60);
       break;
   }
 }

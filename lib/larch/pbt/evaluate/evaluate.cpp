@@ -48,43 +48,6 @@ void check_fits(const Model& model, const image::IntegralSet& set, const Grid& g
   }
 }
 
-/// The offsets of a compiled model's taps hold for the strides, padding and levels that it was
-/// compiled for; elsewhere they would read other voxels.
-void check_layouts(const CompiledModel& model, const image::IntegralSet& set) {
-  const auto text = [](const image::IntegralLayout& layout) {
-    return "strides " + std::to_string(layout.linear_offset(0, 1, 0)) + " and " +
-           std::to_string(layout.linear_offset(0, 0, 1)) + ", padding " +
-           std::to_string(layout.pad.x) + " " + std::to_string(layout.pad.y) + " " +
-           std::to_string(layout.pad.z) + ", level " + std::to_string(layout.level);
-  };
-  if (model.layouts.size() != set.layouts.size()) {
-    throw Error(ExitCode::kBug,
-                "pbt: the model was compiled for " + std::to_string(model.layouts.size()) +
-                    " channels, the image has " + std::to_string(set.layouts.size()));
-  }
-  for (size_t c = 0; c < set.layouts.size(); ++c) {
-    const std::string compiled = text(model.layouts[c]), given = text(set.layouts[c]);
-    if (compiled != given) {
-      throw Error(ExitCode::kBug, "pbt::evaluate: channel " + std::to_string(c) +
-                                      " of the model was compiled for " + compiled +
-                                      ", that of the image has " + given +
-                                      "; compile the model for this image");
-    }
-  }
-}
-
-/// Checks of what a compiled model is used on.
-void check_compiled(const CompiledModel& model, const image::IntegralSet& set,
-                    const Context& context) {
-  check_place(set, context);
-  if (!(model.device == context.device)) {
-    throw Error(ExitCode::kBug, "pbt::evaluate: the model was compiled for " +
-                                    to_string(model.device) + ", the image is on " +
-                                    to_string(context.device));
-  }
-  check_layouts(model, set);
-}
-
 template <class T>
 EvaluateJob make_job(const CompiledModel& model, const image::IntegralSet& set) {
   EvaluateJob job;
@@ -121,7 +84,7 @@ Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid
   }
   job.roi = roi != nullptr ? roi->data() : nullptr;
   job.queue_items = queue_items;
-  job.host_out = out.data();
+  job.out = out.data();
   kEvaluate(context.device, job, context);
   return out;
 }
@@ -134,25 +97,6 @@ template Volume<uint16_t> evaluate(const Model&, const image::IntegralSet&, cons
 template Volume<uint8_t> evaluate(const Model&, const image::IntegralSet&, const Grid&,
                                   const EvaluateConfig&, const Context&, const Volume<uint8_t>*,
                                   int64_t);
-
-template <class T>
-void evaluate_resident(const CompiledModel& model, const image::IntegralSet& set, Buffer<T>& out,
-                       const Context& context) {
-  const Grid grid{set.size, {}, {}, {}};
-  check_compiled(model, set, context);
-  if (!(out.device() == set.data.device()) || out.size() < static_cast<size_t>(grid.voxels())) {
-    throw UsageError("pbt::evaluate_resident: the output is too small or on another device");
-  }
-  EvaluateJob job = make_job<T>(model, set);
-  (set.data.device().is_cuda() ? job.device_out : job.host_out) = out.data();
-  kEvaluate(context.device, job, context);
-}
-template void evaluate_resident(const CompiledModel&, const image::IntegralSet&, Buffer<float>&,
-                                const Context&);
-template void evaluate_resident(const CompiledModel&, const image::IntegralSet&, Buffer<uint16_t>&,
-                                const Context&);
-template void evaluate_resident(const CompiledModel&, const image::IntegralSet&, Buffer<uint8_t>&,
-                                const Context&);
 
 int32_t slab_halo(const Model& model) {
   std::vector<features::BoxFeature> boxes;

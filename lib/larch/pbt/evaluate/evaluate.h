@@ -27,14 +27,6 @@ Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid
                    const EvaluateConfig& config, const Context& context,
                    const Volume<uint8_t>* roi = nullptr, int64_t queue_items = kMaximumQueueItems);
 
-/// The same evaluation with a compiled model; the probabilities stay on the device of `set`, where
-/// the work is done on return. `out`: one T per voxel, in x-fastest order, on that device. Throws
-/// Error (a bug of the caller) when the model was compiled for other layouts or another device,
-/// UsageError when `out` does not fit.
-template <class T>
-void evaluate_resident(const CompiledModel& model, const image::IntegralSet& set, Buffer<T>& out,
-                       const Context& context);
-
 /// Holds what one implementation receives; every pointer is of its device, except those of the
 /// host.
 struct EvaluateJob {
@@ -44,8 +36,7 @@ struct EvaluateJob {
   const WalkPlan* plan = nullptr;  ///< the result is the mean of its trees
   const uint8_t* roi = nullptr;    ///< host, may be null
   ProbabilityType type = ProbabilityType::kFloat32;
-  void* host_out = nullptr;                  ///< null: the result stays at device_out
-  void* device_out = nullptr;                ///< null: memory of the call's own
+  void* out = nullptr;                       ///< host
   int64_t queue_items = kMaximumQueueItems;  ///< of the queue walk, at a level
 };
 namespace cpu {
