@@ -97,8 +97,8 @@ Maps evaluate_voxels(const Model& model, const std::vector<Volume<int16_t>>& com
   const forest::Model* forest = forest_of(model);
   if (forest == nullptr) {
     maps.probability =
-        pbt::evaluate_volume<float>(std::get<pbt::Model>(model.opened().any), components,
-                                    request.config.evaluate, request.memory_bytes, context, region);
+        pbt::evaluate_volume(std::get<pbt::Model>(model.opened().any), components,
+                             request.config.evaluate, request.memory_bytes, context, region);
   } else {
     static_cast<forest::Maps&>(maps) = forest::evaluate_volume(
         *forest, components, wanted_of(model, request), request.memory_bytes, context, region);

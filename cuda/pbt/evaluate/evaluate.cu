@@ -60,14 +60,12 @@ void evaluate(const EvaluateJob& job, const Context& context) {
   WalkArguments arguments;
   arguments.integral = job.integral;
   std::copy(job.layouts.begin(), job.layouts.end(), arguments.layouts);
-  const size_t bytes = static_cast<size_t>(voxels) * bytes_of(job.type);
-  Buffer<uint8_t> out(device, bytes);
+  Buffer<float> out(device, static_cast<size_t>(voxels));
   arguments.out = out.data();
   arguments.size = job.size;
   arguments.roi = job.roi != nullptr ? roi.data() : nullptr;
-  arguments.type = job.type;
   walk_trees(plan_of(job.plan), arguments, voxels, job.queue_items, device);
-  out.download(std::span<uint8_t>(static_cast<uint8_t*>(job.out), bytes));
+  out.download(std::span<float>(job.out, out.size()));
 }
 
 }  // namespace larch::pbt::cuda

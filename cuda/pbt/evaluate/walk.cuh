@@ -41,8 +41,7 @@ struct WalkArguments {
   image::IntegralLayout layouts[kMaximumChannels];
   Vec3i size{};
   const uint8_t* roi = nullptr;
-  ProbabilityType type = ProbabilityType::kFloat32;
-  void* out = nullptr;
+  float* out = nullptr;
   uint64_t* sum =
       nullptr;  ///< of an ensemble's trees: posteriors are added here, not written to out
 };
@@ -87,17 +86,7 @@ __device__ inline void store(const WalkArguments& a, int64_t i, uint64_t q60) {
     a.sum[i] += tree::ensemble_term(q60);
     return;
   }
-  switch (a.type) {
-    case ProbabilityType::kFloat32:
-      static_cast<float*>(a.out)[i] = tree::probability_float(q60);
-      break;
-    case ProbabilityType::kUint16:
-      static_cast<uint16_t*>(a.out)[i] = tree::probability_uint16(q60);
-      break;
-    case ProbabilityType::kUint8:
-      static_cast<uint8_t*>(a.out)[i] = tree::probability_uint8(q60);
-      break;
-  }
+  a.out[i] = tree::probability_float(q60);
 }
 
 /// Adds the pairs of taps of one weak classifier at N places; all lanes read the same words. All

@@ -268,9 +268,8 @@ void queue_walk(const WalkJob& job, const WalkArguments& arguments) {
   if (arguments.roi != nullptr) {
     list = listed(arguments.roi, voxels, &count, device);
     if (arguments.sum == nullptr) {
-      const size_t bytes = bytes_of(arguments.type);
-      LARCH_CUDA_CHECK(
-          cudaMemsetAsync(arguments.out, 0, static_cast<size_t>(voxels) * bytes, job.stream()));
+      const size_t bytes = static_cast<size_t>(voxels) * sizeof(float);
+      LARCH_CUDA_CHECK(cudaMemsetAsync(arguments.out, 0, bytes, job.stream()));
     }
     if (count == 0) return;
   }

@@ -111,14 +111,6 @@ LARCH_HD uint32_t probability_q32(uint64_t q60) {
   const uint64_t q = q60 >> 28;
   return q > 0xffffffffULL ? 0xffffffffu : static_cast<uint32_t>(q);
 }
-LARCH_HD uint16_t probability_uint16(uint64_t q60) {
-  return static_cast<uint16_t>(
-      (static_cast<uint64_t>(probability_q32(q60)) * 65535 + (1ULL << 31)) >> 32);
-}
-LARCH_HD uint8_t probability_uint8(uint64_t q60) {
-  return static_cast<uint8_t>((static_cast<uint64_t>(probability_q32(q60)) * 255 + (1ULL << 31)) >>
-                              32);
-}
 
 /// u * p / 2^30 rounded down for a training mass (Q32) and a probability (Q30): 128-bit product.
 LARCH_HD uint64_t mass_times_q30(uint64_t mass, uint32_t p_q30) {

@@ -24,8 +24,7 @@ Volume<uint8_t> random_roi(const Grid& grid, uint64_t seed) {
   return roi;
 }
 
-template <class T>
-bool same(const Volume<T>& a, const Volume<T>& b) {
+bool same(const Volume<float>& a, const Volume<float>& b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
 }
 
@@ -52,33 +51,29 @@ int64_t least_memory(const Model& model, const Vec3i& size, bool roi) {
   return high;
 }
 
-template <class T>
-Volume<T> in_one_piece(const Model& model, const Volume<int16_t>& voxels,
-                       const EvaluateConfig& config, const Volume<uint8_t>* roi) {
+Volume<float> in_one_piece(const Model& model, const Volume<int16_t>& voxels,
+                           const EvaluateConfig& config, const Volume<uint8_t>* roi) {
   const Context context = fixtures::context_of(2);
   const auto set = image::integral_set(voxels.view(), model.channels, model.padding,
                                        std::max(1, model.reach()), context);
-  return evaluate<T>(model, set, voxels.grid(), config, context, roi);
+  return evaluate(model, set, voxels.grid(), config, context, roi);
 }
 
 /// Compares slabs of several thicknesses between the thinnest and the whole; the numbers of slabs.
-template <class T>
 std::set<int> compare(const Model& model, const Volume<int16_t>& voxels,
                       const EvaluateConfig& config = {}, const Volume<uint8_t>* roi = nullptr) {
-  const Volume<T> whole = in_one_piece<T>(model, voxels, config, roi);
+  const Volume<float> whole = in_one_piece(model, voxels, config, roi);
   const int64_t least = least_memory(model, voxels.size(), roi != nullptr);
   std::set<int> counts;
   for (int64_t memory = least; memory < 2 * least; memory += least / 200 + 1) {
-    SlabProblem problem = problem_of(voxels.size(), memory, roi != nullptr);
-    problem.bytes_per_value = sizeof(T);
+    const SlabProblem problem = problem_of(voxels.size(), memory, roi != nullptr);
     const SlabPlan plan = plan_slabs(model, problem);
     REQUIRE(plan.bytes <= memory);
     REQUIRE(int64_t{plan.core} * plan.count >= voxels.size().z);
     REQUIRE(int64_t{plan.core} * (plan.count - 1) < voxels.size().z);
     if (!counts.empty() && plan.count > 1 && 3 * plan.count > 2 * *counts.begin()) continue;
     if (!counts.insert(plan.count).second) continue;
-    const auto slabs =
-        evaluate_volume<T>(model, voxels, config, memory, fixtures::context_of(2), roi);
+    const auto slabs = evaluate_volume(model, voxels, config, memory, fixtures::context_of(2), roi);
     CHECK(same(slabs, whole));
     if (plan.count == 1) break;
   }
@@ -101,7 +96,7 @@ TEST_CASE("slabs give the bytes of the whole: levels, channels and padding") {
       const auto voxels = fixtures::noise_volume({21, 18, 203}, static_cast<uint64_t>(levels));
       INFO("levels " << levels << ", padding " << static_cast<int>(padding) << ", halo "
                      << slab_halo(model));
-      const std::set<int> counts = compare<float>(model, voxels);
+      const std::set<int> counts = compare(model, voxels);
       CHECK(counts.size() >= 3);
       CHECK(*counts.rbegin() >= 203 / (8 << levels));
     }
@@ -116,10 +111,10 @@ TEST_CASE("slabs: types of the result, walks and a region of interest") {
   stack.walk = Walk::kStack;
   EvaluateConfig hard;
   hard.hard = true;
-  CHECK(compare<uint16_t>(model, voxels).size() >= 3);
-  CHECK(compare<uint8_t>(model, voxels, stack).size() >= 3);
-  CHECK(compare<float>(model, voxels, hard).size() >= 3);
-  CHECK(compare<float>(model, voxels, {}, &roi).size() >= 3);
+  CHECK(compare(model, voxels).size() >= 3);
+  CHECK(compare(model, voxels, stack).size() >= 3);
+  CHECK(compare(model, voxels, hard).size() >= 3);
+  CHECK(compare(model, voxels, {}, &roi).size() >= 3);
 }
 
 TEST_CASE("slabs: volumes thinner than the halo, and of one voxel") {
@@ -128,9 +123,9 @@ TEST_CASE("slabs: volumes thinner than the halo, and of one voxel") {
   const Model model = fixtures::random_model(6, tree);
   REQUIRE(slab_halo(model) > 24);
   for (const int32_t slices : {1, 2, 7, 9, 24}) {
-    compare<float>(model, fixtures::noise_volume({13, 11, slices}, 6));
+    compare(model, fixtures::noise_volume({13, 11, slices}, 6));
   }
-  compare<float>(model, fixtures::noise_volume({1, 1, 1}, 6));
+  compare(model, fixtures::noise_volume({1, 1, 1}, 6));
 }
 
 /// A tree of one strong classifier on a box of 2 `reach` + 1 voxels along z of a smoothed channel.
@@ -158,17 +153,16 @@ TEST_CASE("slabs: the halo is enough, and a smaller one is not") {
     for (const int reach : {1, 3}) {
       const Model model = column_model(reach, level);
       const auto voxels = fixtures::noise_volume({24, 24, 64}, 7);
-      const Volume<float> whole = in_one_piece<float>(model, voxels, {}, nullptr);
+      const Volume<float> whole = in_one_piece(model, voxels, {}, nullptr);
       SlabPlan plan;
       plan.core = 16;
       plan.count = 4;
       plan.halo = slab_halo(model);
       const Context context = fixtures::context_of(2);
       INFO("level " << level << ", reach " << reach << ", halo " << plan.halo);
-      CHECK(same(evaluate_slabs<float>(model, std::span(&voxels, 1), {}, plan, context), whole));
+      CHECK(same(evaluate_slabs(model, std::span(&voxels, 1), {}, plan, context), whole));
       plan.halo -= 1 << level;
-      CHECK_FALSE(
-          same(evaluate_slabs<float>(model, std::span(&voxels, 1), {}, plan, context), whole));
+      CHECK_FALSE(same(evaluate_slabs(model, std::span(&voxels, 1), {}, plan, context), whole));
     }
   }
 }
@@ -177,9 +171,9 @@ TEST_CASE("slabs: too little memory is an error that says how much is needed") {
   const Model model = fixtures::random_model(8);
   const auto voxels = fixtures::noise_volume({30, 30, 90}, 8);
   const int64_t least = least_memory(model, voxels.size(), false);
-  CHECK_NOTHROW(evaluate_volume<float>(model, voxels, {}, least, fixtures::context_of()));
+  CHECK_NOTHROW(evaluate_volume(model, voxels, {}, least, fixtures::context_of()));
   try {
-    evaluate_volume<float>(model, voxels, {}, least - 1, fixtures::context_of());
+    evaluate_volume(model, voxels, {}, least - 1, fixtures::context_of());
     FAIL("no error");
   } catch (const MemoryError& error) {
     CHECK(std::string(error.what()).find("(" + std::to_string(least) + " bytes)") !=
@@ -199,7 +193,7 @@ TEST_CASE("slabs: a stop is seen between slabs") {
   Context context = fixtures::context_of();
   context.stop = &stop;
   const int64_t least = least_memory(model, voxels.size(), false);
-  CHECK_THROWS_AS(evaluate_volume<float>(model, voxels, {}, least, context), Stopped);
+  CHECK_THROWS_AS(evaluate_volume(model, voxels, {}, least, context), Stopped);
 }
 
 }  // namespace

@@ -91,7 +91,8 @@ void stack_walk(const EvaluateJob& job, const Context& context) {
                  VoxelVisit visit(plan, job.layouts, job.integral);
                  for (int64_t i = begin * job.size.x; i < end * job.size.x; ++i) {
                    const bool wanted = job.roi == nullptr || job.roi[i] != 0;
-                   store_probability(job, i, wanted ? visit.posterior(index.voxel(i)) : 0);
+                   const uint64_t q60 = wanted ? visit.posterior(index.voxel(i)) : 0;
+                   job.out[i] = tree::probability_float(q60);
                  }
                });
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <string>
-#include <type_traits>
 
 #include "larch/core/dispatch.h"
 
@@ -48,25 +47,11 @@ void check_fits(const Model& model, const image::IntegralSet& set, const Grid& g
   }
 }
 
-template <class T>
-EvaluateJob make_job(const CompiledModel& model, const image::IntegralSet& set) {
-  EvaluateJob job;
-  job.size = set.size;
-  job.layouts = set.layouts;
-  job.integral = set.data.data();
-  job.plan = model.plan.get();
-  job.type = std::is_same_v<T, float>      ? ProbabilityType::kFloat32
-             : std::is_same_v<T, uint16_t> ? ProbabilityType::kUint16
-                                           : ProbabilityType::kUint8;
-  return job;
-}
-
 }  // namespace
 
-template <class T>
-Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid& grid,
-                   const EvaluateConfig& config, const Context& context, const Volume<uint8_t>* roi,
-                   int64_t queue_items) {
+Volume<float> evaluate(const Model& model, const image::IntegralSet& set, const Grid& grid,
+                       const EvaluateConfig& config, const Context& context,
+                       const Volume<uint8_t>* roi, int64_t queue_items) {
   check_place(set, context);
   check_fits(model, set, grid);
   double share = 1;
@@ -75,8 +60,12 @@ Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid
     share = static_cast<double>(wanted) / static_cast<double>(std::max<int64_t>(1, roi->voxels()));
   }
   const CompiledModel compiled = compile(model, set, config, context, share);
-  Volume<T> out(grid);
-  EvaluateJob job = make_job<T>(compiled, set);
+  Volume<float> out(grid);
+  EvaluateJob job;
+  job.size = set.size;
+  job.layouts = set.layouts;
+  job.integral = set.data.data();
+  job.plan = compiled.plan.get();
   for (const auto& entry : enum_names(static_cast<Walk*>(nullptr))) {
     if (entry.value == compiled.walk) {
       context.debug("evaluation by the " + std::string(entry.name) + " walk");
@@ -88,15 +77,6 @@ Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid
   kEvaluate(context.device, job, context);
   return out;
 }
-template Volume<float> evaluate(const Model&, const image::IntegralSet&, const Grid&,
-                                const EvaluateConfig&, const Context&, const Volume<uint8_t>*,
-                                int64_t);
-template Volume<uint16_t> evaluate(const Model&, const image::IntegralSet&, const Grid&,
-                                   const EvaluateConfig&, const Context&, const Volume<uint8_t>*,
-                                   int64_t);
-template Volume<uint8_t> evaluate(const Model&, const image::IntegralSet&, const Grid&,
-                                  const EvaluateConfig&, const Context&, const Volume<uint8_t>*,
-                                  int64_t);
 
 int32_t slab_halo(const Model& model) {
   std::vector<features::BoxFeature> boxes;
@@ -123,11 +103,10 @@ SlabNeeds needs_of(const Model& model) {
   return needs;
 }
 
-template <class T>
-Volume<T> evaluate_slabs(const Model& model, std::span<const Volume<int16_t>> components,
-                         const EvaluateConfig& config, const SlabPlan& plan, const Context& context,
-                         const Volume<uint8_t>* roi) {
-  Volume<T> out;
+Volume<float> evaluate_slabs(const Model& model, std::span<const Volume<int16_t>> components,
+                             const EvaluateConfig& config, const SlabPlan& plan,
+                             const Context& context, const Volume<uint8_t>* roi) {
+  Volume<float> out;
   const SlabWork work = [&](const image::IntegralSet& set, const Grid& grid, int32_t first) {
     const bool is_whole = grid.size == components[0].size();
     Volume<uint8_t> slab_roi;
@@ -135,47 +114,27 @@ Volume<T> evaluate_slabs(const Model& model, std::span<const Volume<int16_t>> co
       slab_roi = Volume<uint8_t>(grid);
       copy_slices(*roi, first, slab_roi, 0);
     }
-    Volume<T> slab = evaluate<T>(model, set, grid, config, context,
-                                 slab_roi.empty() ? roi : &slab_roi, plan.queue_items);
+    Volume<float> slab = evaluate(model, set, grid, config, context,
+                                  slab_roi.empty() ? roi : &slab_roi, plan.queue_items);
     if (is_whole) {
       out = std::move(slab);
       return;
     }
-    if (out.empty()) out = Volume<T>(components[0].grid());
+    if (out.empty()) out = Volume<float>(components[0].grid());
     copy_slices(slab, 0, out, first);
   };
   for_slabs(needs_of(model), components, plan, context, work);
   return out;
 }
-template Volume<float> evaluate_slabs(const Model&, std::span<const Volume<int16_t>>,
-                                      const EvaluateConfig&, const SlabPlan&, const Context&,
-                                      const Volume<uint8_t>*);
-template Volume<uint16_t> evaluate_slabs(const Model&, std::span<const Volume<int16_t>>,
-                                         const EvaluateConfig&, const SlabPlan&, const Context&,
-                                         const Volume<uint8_t>*);
-template Volume<uint8_t> evaluate_slabs(const Model&, std::span<const Volume<int16_t>>,
-                                        const EvaluateConfig&, const SlabPlan&, const Context&,
-                                        const Volume<uint8_t>*);
 
-template <class T>
-Volume<T> evaluate_volume(const Model& model, std::span<const Volume<int16_t>> components,
-                          const EvaluateConfig& config, int64_t memory_bytes,
-                          const Context& context, const Volume<uint8_t>* roi) {
+Volume<float> evaluate_volume(const Model& model, std::span<const Volume<int16_t>> components,
+                              const EvaluateConfig& config, int64_t memory_bytes,
+                              const Context& context, const Volume<uint8_t>* roi) {
   SlabProblem problem{components[0].size()};
-  problem.bytes_per_value = sizeof(T);
   problem.roi = roi != nullptr;
   problem.on_gpu = context.device.is_cuda();
   problem.memory_bytes = memory_bytes > 0 ? memory_bytes : default_memory_bytes(context.device);
-  return evaluate_slabs<T>(model, components, config, plan_slabs(model, problem), context, roi);
+  return evaluate_slabs(model, components, config, plan_slabs(model, problem), context, roi);
 }
-template Volume<float> evaluate_volume(const Model&, std::span<const Volume<int16_t>>,
-                                       const EvaluateConfig&, int64_t, const Context&,
-                                       const Volume<uint8_t>*);
-template Volume<uint16_t> evaluate_volume(const Model&, std::span<const Volume<int16_t>>,
-                                          const EvaluateConfig&, int64_t, const Context&,
-                                          const Volume<uint8_t>*);
-template Volume<uint8_t> evaluate_volume(const Model&, std::span<const Volume<int16_t>>,
-                                         const EvaluateConfig&, int64_t, const Context&,
-                                         const Volume<uint8_t>*);
 
 }  // namespace larch::pbt

@@ -28,9 +28,6 @@ constexpr auto enum_names(Walk*) {
 
 /// Type of the probability map.
 enum class ProbabilityType : uint8_t { kFloat32 = 0, kUint16 = 1, kUint8 = 2 };
-constexpr size_t bytes_of(ProbabilityType type) {
-  return type == ProbabilityType::kFloat32 ? 4 : type == ProbabilityType::kUint16 ? 2 : 1;
-}
 constexpr auto enum_names(ProbabilityType*) {
   return std::to_array<EnumName<ProbabilityType>>({{ProbabilityType::kFloat32, "float32"},
                                                    {ProbabilityType::kUint16, "uint16"},

@@ -264,7 +264,7 @@ void TilePlaces::list_voxels(const Vec3i& corner, const Vec3i& end) {
         const int64_t i =
             x + static_cast<int64_t>(job_.size.x) * (y + static_cast<int64_t>(job_.size.y) * z);
         if (job_.roi != nullptr && job_.roi[i] == 0) {
-          store_probability(job_, i, 0);
+          job_.out[i] = 0;
           continue;
         }
         const int32_t place = levels[0].place(x, y, z);
@@ -344,7 +344,7 @@ class TileWalker {
     if (plan_.trees.size() == 1) {
       lead_through(plan_.trees[0]);
       for (size_t i = 0; i < root.size(); ++i) {
-        store_probability(job_, places_.voxel(i), posterior(plan_.trees[0], root[i]));
+        job_.out[places_.voxel(i)] = tree::probability_float(posterior(plan_.trees[0], root[i]));
       }
       return;
     }
@@ -356,8 +356,8 @@ class TileWalker {
       }
     }
     for (size_t i = 0; i < root.size(); ++i) {
-      store_probability(job_, places_.voxel(i),
-                        tree::ensemble_mean_q60(sum_[i], plan_.trees.size()));
+      job_.out[places_.voxel(i)] =
+          tree::probability_float(tree::ensemble_mean_q60(sum_[i], plan_.trees.size()));
     }
   }
 

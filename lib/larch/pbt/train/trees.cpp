@@ -105,7 +105,7 @@ void find_false_positives(const Material& m, const Model& so_far,
     const image::IntegralSet set =
         image::integral_set(volume.voxels.view(), so_far.channels, so_far.padding,
                             std::max(so_far.reach(), 1), context);
-    const Volume<float> p = evaluate<float>(so_far, set, volume.voxels.grid(), {}, context);
+    const Volume<float> p = evaluate(so_far, set, volume.voxels.grid(), {}, context);
     for (int64_t i = 0; i < p.voxels(); ++i) {
       if (p[i] > 0.5F && volume.classes[i] == static_cast<uint8_t>(VoxelClass::kNegative)) {
         miner.add(v, i);
