@@ -153,13 +153,6 @@ TEST_CASE("both directions are pooled") {
   CHECK(d.median_mm == Approx(far_mm));
 }
 
-TEST_CASE("concentric spheres are apart by the difference of their radii") {
-  const SurfaceDistance d = surface_distance(sphere(20), sphere(17), Context{});
-  CHECK(d.mean_mm == Approx(3).margin(0.02));
-  CHECK(d.median_mm == Approx(3).margin(0.02));
-  CHECK(d.max_mm == Approx(3).margin(0.06));
-}
-
 TEST_CASE("shifted boxes, by hand") {
   // Boxes of 30 x 24 x 10 mm, shifted along x by 2 voxels of 1.5 mm = 3 mm.
   const Grid grid = grid_of({40, 30, 30}, {1.5, 2, 1});

@@ -9,8 +9,6 @@
 #include <catch2/catch.hpp>
 
 #include "larch/core/digest.h"
-#include "larch/core/error.h"
-#include "larch/phantom/noise_math.h"
 #include "larch/phantom/organs.h"
 
 namespace {
@@ -140,28 +138,4 @@ TEST_CASE("a turned grid shows the same body") {
     one += in_a || b.labels[i] == 1;
   }
   CHECK(both > 0.8 * static_cast<double>(one));
-}
-
-TEST_CASE("a 2-D sample is the slice through the middle of a body") {
-  OrgansConfig config;
-  config.size = {48, 40, 1};
-  const OrgansCase c = make_organs(config, 0, 0, 1);
-  CHECK(c.image.size() == Vec3i{48, 40, 1});
-  const auto organ = std::count(c.labels.begin(), c.labels.end(), 1);
-  CHECK(organ > 40);
-  CHECK(organ < 400);
-}
-
-TEST_CASE("value noise is continuous, centred and bounded") {
-  double sum = 0, squares = 0;
-  for (int i = 0; i < 4000; ++i) {
-    const Vec3d p{0.37 * i - 700, 0.11 * i, -0.23 * i};
-    const double v = value_noise(1, 2, p);
-    REQUIRE(std::fabs(v) <= 1);
-    REQUIRE(std::fabs(v - value_noise(1, 2, p + Vec3d{1e-6, 0, 0})) < 1e-5);
-    sum += v;
-    squares += v * v;
-  }
-  CHECK(sum / 4000 == Approx(0).margin(0.03));
-  CHECK(std::sqrt(squares / 4000) == Approx(0.37).margin(0.03));
 }

@@ -303,16 +303,6 @@ TEST_CASE("graph cut refuses what it cannot use") {
   CHECK_THROWS_WITH(graph_cut(p, nullptr, config, Context{}), Catch::Contains("(3, 1, 0)"));
 }
 
-TEST_CASE("voxel sets number their members in order") {
-  VoxelSet set(1000);
-  const std::vector<int64_t> members{0, 5, 63, 64, 127, 128, 640, 999};
-  for (const int64_t m : members) set.insert(m);
-  REQUIRE(set.count() == 8);
-  CHECK(set.voxels() == members);
-  for (uint32_t i = 0; i < 8; ++i) CHECK(set.index(members[i]) == i);
-  CHECK(set.index(998) == VoxelSet::kNone);
-}
-
 TEST_CASE("near_boundary is the box neighbourhood of the boundary") {
   const Grid grid = grid_of({11, 9, 7});
   Volume<uint8_t> labels(grid, 0);

@@ -76,34 +76,8 @@ std::vector<double> dense_solve(std::vector<std::vector<double>> a, std::vector<
   return b;
 }
 
-TEST_CASE("a displacement that all vertices agree on is not changed by smoothing") {
-  const int level = GENERATE(0, 1, 2);
-  const double lambda = GENERATE(0.0, 0.5, 2.0, 10.0);
-  const auto n = static_cast<size_t>(kTemplateVertices[level]);
-  const std::vector<double> wanted(n, -1.75);
-  CAPTURE(level, lambda);
-  CHECK(largest_difference(smoothed(level, lambda, std::vector<double>(n, 1), wanted), wanted) <
-        1e-6);
-  // Nor by weights that differ.
-  const std::vector<double> weights = drawn(n, 1, 0.01, 1);
-  CHECK(largest_difference(smoothed(level, lambda, weights, wanted), wanted) < 1e-6);
-  CHECK(smoothed(level, lambda, weights, std::vector<double>(n, 0)) == std::vector<double>(n, 0));
-}
-
-TEST_CASE("without strength smoothing changes nothing") {
-  const int level = GENERATE(0, 1, 2);
-  const auto n = static_cast<size_t>(kTemplateVertices[level]);
-  const std::vector<double> wanted = drawn(n, 2, -3, 3);
-  CHECK(largest_difference(smoothed(level, 0, std::vector<double>(n, 1), wanted), wanted) < 1e-12);
-  CHECK(largest_difference(smoothed(level, 0, drawn(n, 3, 0.01, 1), wanted), wanted) < 1e-6);
-  std::vector<Vec3d> x = unit_of(level), start(n), part(n);
-  implicit_step(OneThread{}, rings_of(level).data(), static_cast<int>(n), 2, 0, x.data(),
-                start.data(), part.data());
-  CHECK(x == unit_of(level));
-}
-
 TEST_CASE("smooth displacements are those of a dense solver") {
-  const double lambda = GENERATE(0.5, 2.0, 10.0);
+  const double lambda = GENERATE(0.0, 0.5, 2.0, 10.0);
   CAPTURE(lambda);
   const std::vector<Ring>& rings = rings_of(0);
   const size_t n = rings.size();
@@ -118,7 +92,7 @@ TEST_CASE("smooth displacements are those of a dense solver") {
   }
   const std::vector<double> expected = dense_solve(matrix, right);
   CHECK(largest_difference(smoothed(0, lambda, weights, wanted), expected) < 1e-4);
-  CHECK(largest_difference(expected, wanted) > 1);
+  CHECK((largest_difference(expected, wanted) > 1) == (lambda > 0));
 }
 
 TEST_CASE("fairing takes the noise off a sphere and hardly shrinks it") {

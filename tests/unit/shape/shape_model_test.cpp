@@ -61,32 +61,6 @@ ShapeModel model_of(uint64_t count, int threads = 1) {
   return make_shape_model(all.vertices, all.poses, context);
 }
 
-TEST_CASE("eigenvectors of a symmetric matrix belong to their values, which descend") {
-  constexpr size_t n = 7;
-  std::vector<double> matrix(n * n);
-  for (size_t i = 0; i < n; ++i)
-    for (size_t j = 0; j <= i; ++j) matrix[i * n + j] = matrix[j * n + i] = draw_normal(4, i, j);
-  const Eigen eigen = symmetric_eigen(matrix, n);
-  REQUIRE(eigen.values.size() == n);
-  double trace = 0;
-  for (size_t k = 0; k < n; ++k) {
-    trace += eigen.values[k] - matrix[(n + 1) * k];
-    if (k > 0) CHECK(eigen.values[k - 1] >= eigen.values[k]);
-    for (size_t i = 0; i < n; ++i) {
-      double product = 0;
-      for (size_t j = 0; j < n; ++j) product += matrix[i * n + j] * eigen.vectors[k][j];
-      CHECK(product == Approx(eigen.values[k] * eigen.vectors[k][i]).margin(1e-9));
-    }
-    for (size_t l = 0; l < n; ++l) {
-      double product = 0;
-      for (size_t i = 0; i < n; ++i) product += eigen.vectors[k][i] * eigen.vectors[l][i];
-      CHECK(product == Approx(k == l ? 1 : 0).margin(1e-9));
-    }
-  }
-  CHECK(trace == Approx(0).margin(1e-9));
-  CHECK(symmetric_eigen({3, 0, 0, 5}, 2).values == std::vector<double>{5, 3});
-}
-
 TEST_CASE("modes are orthonormal, and two of them explain shapes that vary in two ways") {
   const ShapeModel model = model_of(15);
   CHECK_NOTHROW(check_shape(model));
@@ -178,23 +152,6 @@ TEST_CASE("the model does not depend on threads or on where the cases lie") {
   const ShapeModel there = make_shape_model(moved.vertices, moved.poses, {});
   for (size_t v = 0; v < model.mean_mm.size(); ++v)
     REQUIRE(norm(there.mean_mm[v] - model.mean_mm[v]) < 1e-8);
-}
-
-TEST_CASE("duals invert the modes on the vertices of each level") {
-  const ShapeModel model = model_of(14);
-  const int level = GENERATE(0, 1, 2);
-  const auto count = static_cast<size_t>(mesh::kTemplateVertices[level]);
-  const int modes = static_cast<int>(model.modes.size());
-  REQUIRE(modes >= 3);
-  const Points duals = duals_of(model, modes, level);
-  REQUIRE(duals.size() == model.modes.size() * count);
-  for (size_t k = 0; k < model.modes.size(); ++k) {
-    for (size_t l = 0; l < model.modes.size(); ++l) {
-      double product = 0;
-      for (size_t v = 0; v < count; ++v) product += dot(duals[k * count + v], model.modes[l][v]);
-      CHECK(product == Approx(k == l ? 1 : 0).margin(1e-7));
-    }
-  }
 }
 
 TEST_CASE("a semidefinite matrix has a Cholesky factor whose column without a pivot is 0") {
