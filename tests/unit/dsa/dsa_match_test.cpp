@@ -246,15 +246,6 @@ TEST_CASE(
   CHECK(beyond > 3000);
 }
 
-TEST_CASE("entropy and energy agree about a translation") {
-  Matching m = one_block(textured(kSize, 0, 0, 15, 1), textured(kSize, 2.4, -1.3, 15, 2));
-  m.config.metric = Metric::kEntropy;
-  const BlockMatch match = m.run().front();
-  CHECK(pixels(match.vector.x) == Approx(2.4).margin(0.06));
-  CHECK(pixels(match.vector.y) == Approx(-1.3).margin(0.06));
-  CHECK(match.flags == 0);
-}
-
 TEST_CASE("a pass refines the field of an earlier one") {
   Matching m = one_block(textured(kSize, 0, 0, 10, 1), textured(kSize, 5.3, -4.6, 10, 2));
   const BlockGrid coarse = make_block_grid(kSize, {64, 64, 1}, {64, 64, 1});

@@ -1,14 +1,11 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cmath>
 #include <map>
-#include <numbers>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
-#include "larch/core/error.h"
 #include "larch/core/random_math.h"
 #include "larch/dsa/field/field.h"
 #include "larch/dsa/field/spline.h"
@@ -129,19 +126,6 @@ TEST_CASE("what any column reads from behind the collimator counts in none") {
     CHECK(s.uncorrected.rms > 2 * s.shifted.rms);
     CHECK(s.uncorrected.rms < 200);
   }
-}
-
-TEST_CASE("EHD of Gaussian noise is what theory says") {
-  DsaConfig config;
-  config.method = Method::kNone;
-  config.literal = true;  // bins of one grey value
-  const FrameScores s = score(0, false, config).scores[0];
-  // Filtering at fraction 0 halves the variance along each axis: sigma is 10 sqrt(2) / 2.
-  const double sigma = std::sqrt(50 + 1.0 / 12);
-  CHECK(s.uncorrected.ehd == Approx(1 / (2 * std::sqrt(std::numbers::pi) * sigma)).epsilon(0.02));
-  CHECK(s.uncorrected.entropy ==
-        Approx(std::log(sigma * std::sqrt(2 * std::numbers::pi * std::numbers::e))).margin(0.02));
-  CHECK(s.corrected.ehd == s.uncorrected.ehd);
 }
 
 TEST_CASE("nothing that can be measured gives no number") {

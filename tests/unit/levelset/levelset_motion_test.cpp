@@ -47,16 +47,6 @@ TEST_CASE("cylinders and circles shrink as sqrt(r^2 - 2 t)") {
   CHECK(radius == Approx(std::sqrt(225 - 2 * 48.0)).margin(0.10));
 }
 
-TEST_CASE("a front of constant speed moves by the time, outwards and inwards") {
-  const Grid grid = levelset_grid({56, 56, 56});
-  const auto wide = moved(sphere(grid, middle_mm(grid), 10), constant_speed(grid, 1), 0, 0.25, 12);
-  CHECK(ball_radius(wide) - 22 >= -0.40);
-  CHECK(ball_radius(wide) - 22 <= 0.05);
-  const auto narrow =
-      moved(sphere(grid, middle_mm(grid), 22), constant_speed(grid, -1), 0, 0.25, 12);
-  CHECK(ball_radius(narrow) - 10 >= -0.40);
-  CHECK(ball_radius(narrow) - 10 <= 0.05);
-}
 /// Whether a front gets through a hole of a radius in a wall, from one slab to the other.
 bool passes(double radius) {
   const Grid grid = levelset_grid({40, 32, 32});
@@ -112,24 +102,11 @@ Volume<float> middle_ball(const Grid& grid, double radius_mm) {
 
 TEST_CASE("lengths are mm on grids of thick slices") {
   // A ball of 20 mm, in the program's own time step.
-  SECTION("by its curvature") {
-    const Grid grid = levelset_grid({60, 60, 25}, {1, 1, 2.5});
-    const double dt = 0.9 / (2 * (1 + 1 + 1 / 6.25));
-    const auto phi = moved(middle_ball(grid, 20), constant_speed(grid, 0), 1, dt, 120 * dt);
-    const double expected = std::sqrt(400 - 4 * 120 * dt);
-    for (const double radius : radii_mm(phi)) CHECK(radius == Approx(expected).margin(0.15));
-  }
-  SECTION("at constant speed") {
-    const Grid grid = levelset_grid({80, 80, 32}, {1, 1, 2.5});
-    const double dt = 0.45;  // 0.9 c / 6
-    for (const int steps : {9, 18, 27}) {
-      const auto phi = moved(middle_ball(grid, 20), constant_speed(grid, 1), 0, dt, steps * dt);
-      CAPTURE(steps);
-      for (const double radius : radii_mm(phi)) {
-        CHECK(radius == Approx(20 + steps * dt).margin(0.3));
-      }
-    }
-  }
+  const Grid grid = levelset_grid({60, 60, 25}, {1, 1, 2.5});
+  const double dt = 0.9 / (2 * (1 + 1 + 1 / 6.25));
+  const auto phi = moved(middle_ball(grid, 20), constant_speed(grid, 0), 1, dt, 120 * dt);
+  const double expected = std::sqrt(400 - 4 * 120 * dt);
+  for (const double radius : radii_mm(phi)) CHECK(radius == Approx(expected).margin(0.15));
 }
 
 TEST_CASE("a growing ball lags by what differences of first order cost") {

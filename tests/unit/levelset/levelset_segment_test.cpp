@@ -35,16 +35,6 @@ TEST_CASE("a ball comes to rest where curvature and data balance, in noise too")
   CHECK(ball_radius(result.by_label[0].phi_mm) == Approx(known.radius).margin(known.tolerance));
 }
 
-TEST_CASE("the active set grows beyond that of the seed") {
-  SegmentRequest request = ball_request(0);
-  request.config.curvature_weight = 0.1;
-  const SegmentResult result = segment(request, {});
-  uint32_t most = 0;
-  for (const StepCount& step : result.history[0]) most = std::max(most, step.active);
-  CHECK(most > result.history[0][0].active);
-  CHECK(static_cast<int64_t>(result.history[0].size()) == result.progress.iterations);
-}
-
 TEST_CASE("windows that contradict themselves or the seeds, and a mask of nothing, are refused") {
   SegmentRequest request = ball_request(0);
   SECTION("windows of labels") {

@@ -157,24 +157,11 @@ TEST_CASE("edges attract from both sides") {
     CHECK(std::equal(edges.advection[0].begin(), edges.advection[0].end(),
                      again.advection[0].begin()));
   }
-  SECTION("the same in another unit, bit for bit") {
+  SECTION("half of a component along z counts, where voxels are 2 units long") {
     const auto image = volume_of<float>(
         grid, [](const Vec3d& at) { return 60 * std::tanh((at.x + at.y + at.z - 20) / 4); });
-    Grid quarter = grid;
-    quarter.spacing_mm = grid.spacing_mm / 4;
-    Volume<float> smaller = image;
-    smaller.set_geometry(quarter);
     const Edges edges = find_edges(image, 1, 8, 1, 1);
-    const Edges of_smaller = find_edges(smaller, 0.25, 32, 0.25, 1);
-    const auto same = [](const auto& a, const auto& b) {
-      return std::equal(a.begin(), a.end(), b.begin());
-    };
-    for (size_t axis = 0; axis < 3; ++axis) {
-      CHECK(same(edges.advection[axis], of_smaller.advection[axis]));
-    }
     CHECK(edges.largest_advection > 0);
-    CHECK(edges.largest_advection == of_smaller.largest_advection);
-    // Half of a component along z counts, where voxels are 2 units long.
     double largest = 0;
     for (int64_t i = 0; i < image.voxels(); ++i) {
       const auto size = [&](size_t axis) {
