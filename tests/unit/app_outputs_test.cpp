@@ -4,7 +4,6 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <string>
 #include <thread>
 
@@ -21,7 +20,6 @@
 #include "larch/app/records/case_record.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/temporaries.h"
-#include "tests/unit/failure.h"
 #include "tests/unit/folder.h"
 
 namespace {
@@ -39,36 +37,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::content;
-using test::failure_from;
 using test::Folder;
-
-TEST_CASE("files of a set appear together or not at all") {
-  const Folder folder;
-  const Context context;
-  {
-    FileSet files(context);
-    files.write(folder / "a.txt", text_writer("a"));
-    files.write(folder / "b.txt", text_writer("b"));
-    CHECK_FALSE(fs::exists(folder / "a.txt"));
-    files.commit();
-    CHECK(content(folder / "a.txt") == "a");
-    CHECK(content(folder / "b.txt") == "b");
-  }
-  {
-    FileSet files(context);
-    files.write(folder / "a.txt", text_writer("new"));
-    const Writer broken = [](const std::string& path) {
-      std::ofstream(path) << "half";
-      throw std::runtime_error("broke at " + path);
-    };
-    const Failure failure = failure_from([&] { files.write(folder / "c.txt", broken); });
-    CHECK(failure.code == ExitCode::kOutput);
-    CHECK(failure.chain == std::vector<std::string>{"cannot write '" + (folder / "c.txt") + "'",
-                                                    "broke at " + (folder / "c.txt")});
-  }
-  CHECK(content(folder / "a.txt") == "a");
-  CHECK(folder.count() == 2);
-}
 
 TEST_CASE("an output grows under its temporary name and appears with the set, or not at all") {
   const Folder folder;
@@ -107,18 +76,6 @@ TEST_CASE("a name that is taken during the run is not replaced, and the others a
   CHECK_THROWS_AS(files.commit([](const std::string&) { return false; }), OutputError);
   CHECK_FALSE(fs::exists(folder / "a.txt"));
   CHECK(content(folder / "b.txt") == "of someone else");
-}
-
-TEST_CASE("a stop request keeps files from being written") {
-  const Folder folder;
-  std::atomic<int> stop{0};
-  Context context;
-  context.stop = &stop;
-  FileSet files(context);
-  files.write(folder / "a.txt", text_writer("a"));
-  stop = 143;
-  CHECK_THROWS_AS(files.write(folder / "b.txt", text_writer("b")), Stopped);
-  CHECK_FALSE(fs::exists(folder / "a.txt"));
 }
 
 TEST_CASE("a set of more files than may be held open") {
@@ -247,13 +204,6 @@ TEST_CASE("outputs get their names while no other run gives names in the folder"
   CHECK(is_released);
   other.join();
   CHECK(content(folder / "a") == "one");
-}
-
-TEST_CASE("a writer that writes nothing is an error") {
-  const Folder folder;
-  const Context context;
-  FileSet files(context);
-  CHECK_THROWS_AS(files.write(folder / "y", [](const std::string&) {}), OutputError);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "larch/core/buffer.h"
 #include "larch/core/context.h"
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
@@ -154,28 +153,6 @@ TEST_CASE("parallel_for: what one thread throws ends the loop, and the next one 
   std::atomic<int> calls{0};
   parallel_for(4, 100, 1, [&](int64_t, int64_t) { ++calls; });
   CHECK(calls == 100);
-}
-
-TEST_CASE("the generator depends on its key alone") {
-  CHECK(hash64(1, 2, 3) == hash64(1, 2, 3));
-  CHECK(hash64(1, 2, 3) != hash64(1, 3, 2));
-  double mean = 0;
-  for (uint64_t i = 0; i < 20000; ++i) mean += hash_unit(7, 0, i) / 20000;
-  CHECK(mean == Approx(0.5).margin(0.01));
-}
-
-TEST_CASE("a buffer keeps what was put in, on each device") {
-  const std::vector<int> values{1, 2, 3};
-  std::vector<Device> devices{Device::cpu()};
-  if (cuda_device_count() > 0) devices.push_back(Device::cuda());
-  for (const Device& device : devices) {
-    Buffer<int> a(device, std::span<const int>(values));
-    Buffer<int> b = std::move(a);
-    CHECK(a.empty());  // NOLINT(bugprone-use-after-move): what is left of it
-    CHECK(b.to_vector() == values);
-    b.set_zero();
-    CHECK(b.to_vector() == std::vector<int>{0, 0, 0});
-  }
 }
 
 }  // namespace
