@@ -75,8 +75,6 @@ TEST_CASE("Text headers of MiBs are read as a whole, or refused") {
   CHECK(holds_values(read(folder, with_keys(2 << 20))));
   CHECK_THAT(reading_error(folder, with_keys(17 << 20), "long.nrrd"),
              Catch::Contains("longer than 16 MiB"));
-  CHECK_THAT(reading_error(folder, "NRRD0004\n# " + std::string(17 << 20, 'c'), "long.nrrd"),
-             Catch::Contains("longer than 16 MiB"));
   std::string lines;
   for (int i = 0; i < 300000; ++i) lines += "a\n";
   CHECK_THAT(reading_error(folder, nrrd_with(lines), "long.nrrd"), Catch::Contains("is damaged"));
@@ -102,7 +100,7 @@ TEST_CASE("NRRD: headers that contradict themselves or claim too much are refuse
       [&](const std::string& lines) {
         return reading_error(folder, nrrd(lines, counted(24)), "bad.nhdr");
       },
-      {{rest + "dimension: 16\nsizes: 1 1 1\n", "dimensions"},
+      {{rest + "dimension: 16\nsizes: 1 1 1\n", "16 dimensions; 1 to 5 are supported"},
        {rest + "dimension: 3abc\nsizes: 4 3 2\n", "'3abc' dimensions"},
        {three + "2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2\n", "sizes"},
        {three + "2000 2000 2000\n", "more than the file can hold"},
@@ -132,24 +130,7 @@ TEST_CASE("NRRD: headers that contradict themselves or claim too much are refuse
        {"byte skip: -2\n", "'byte skip'"},
        {"byte skip: 1000000000000\n", "truncated"},
        {"line skip: 1000000000000\n", "truncated"},
-       {"data file: none.raw\n", "none.raw"},
-       {"data file: LIST\n", "several files"},
-       {"data file: a%n.raw 1 2 1\n", "several files"}});
-}
-
-TEST_CASE("NRRD: up to five dimensions, and more are said to be that, not damage") {
-  const TemporaryFolder folder;
-  const auto of_dimensions = [](int count) {
-    std::string sizes = "2 2 2";
-    for (int i = 3; i < count; ++i) sizes += " 1";
-    return nrrd_of(sizes, "", counted(8));
-  };
-  CHECK(read(folder, of_dimensions(5)).voxels() == 8);
-  for (const int count : {6, 16}) {
-    CHECK_THAT(reading_error(folder, of_dimensions(count), "many.nrrd"),
-               Catch::Contains(std::to_string(count) + " dimensions; 1 to 5 are supported") &&
-                   !Catch::Contains("damaged"));
-  }
+       {"data file: none.raw\n", "none.raw"}});
 }
 
 TEST_CASE("NRRD: voxels behind lines and bytes, of either byte order, beside the header") {
@@ -227,4 +208,5 @@ TEST_CASE(
   check_refused(folder, {{"bad.nrrd", nrrd_of("3 2 2 2", "", counted(24)), "2 frames"}});
   CHECK(probe_image(folder / "bad.nrrd").frames == 2);
   CHECK(of_kinds("1 4 3 2", "list domain domain domain").size() == Vec3i{4, 3, 2});
+  CHECK(read(folder, nrrd_of("4 3 2 1 1", "", counted(24))).voxels() == 24);
 }

@@ -305,20 +305,6 @@ TEST_CASE("every odd, compressed and enhanced file is read or refused as documen
   }
 }
 
-TEST_CASE("decoders of different transfer syntaxes give the same voxels") {
-  const std::string data = data_folder();
-  if (data.empty()) return;
-  for (const std::string name : {"CT1_", "MR3_"}) {
-    const auto native = read_volume<int16_t>(data + "/dicom/syntaxes/" + name + "UNC");
-    for (const std::string syntax : {"J2KR", "JLSL", "JPLL", "RLE"}) {
-      const auto other = read_volume<int16_t>(data + "/dicom/syntaxes/" + name + syntax);
-      INFO(name << syntax);
-      CHECK(same_values(native, other));
-      CHECK(describe_difference(native.grid(), other.grid(), 1e-3).empty());
-    }
-  }
-}
-
 TEST_CASE("a sagittal series is read from its archive") {
   const std::string data = data_folder();
   if (data.empty()) return;
