@@ -1,16 +1,12 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
-#include "larch/core/random_math.h"
 #include "larch/dsa/match/match.h"
-#include "larch/dsa/match/rigid_shift.h"
 #include "larch/dsa/sequence.h"
 #include "larch/phantom/angiogram.h"
 #include "tests/perf/benchmarks.h"
@@ -113,53 +109,6 @@ void match_frames(benchmark::State& state, const Work& work, int frames, const C
                                                   benchmark::Counter::kIsRate);
 }
 
-/// What comes before the match, on the device: samples, their filter, bin widths.
-void prepare_frames(benchmark::State& state, int frames, const Context& context) {
-  const Vec3i size{kEdge, kEdge, 1};
-  const auto pixels = static_cast<size_t>(kEdge) * kEdge;
-  const Frames& drawn = drawn_frames();
-  const dsa::DsaConfig config;
-  const dsa::SampleTable table = dsa::make_sample_table({}, config);
-  const Buffer<uint16_t> mask(context.device, std::span<const uint16_t>(drawn.mask));
-  const auto mask_at_zero =
-      dsa::filter_at_zero(dsa::to_samples(mask, size, table, {}, context), config, context);
-  const Buffer<uint16_t> stored(
-      context.device,
-      std::span<const uint16_t>(drawn.contrast).first(static_cast<size_t>(frames) * pixels));
-  for (auto _ : state) {
-    const auto contrast =
-        dsa::filter_at_zero(dsa::to_samples(stored, size, table, {}, context), config, context);
-    const auto shifts =
-        dsa::bin_shifts(contrast, mask_at_zero.values.data(), nullptr, table, config, context);
-    benchmark::DoNotOptimize(shifts.to_vector());
-  }
-  state.counters["frames/s"] = benchmark::Counter(static_cast<double>(state.iterations() * frames),
-                                                  benchmark::Counter::kIsRate);
-}
-
-/// One translation per frame.
-void shift_frames(benchmark::State& state, int frames, const Context& context) {
-  const Vec3i size{kEdge, kEdge, 1};
-  const auto pixels = static_cast<size_t>(kEdge) * kEdge;
-  const Frames& drawn = drawn_frames();
-  const dsa::DsaConfig config;
-  const dsa::SampleTable table = dsa::make_sample_table({}, config);
-  const Buffer<uint16_t> stored_mask(context.device, std::span<const uint16_t>(drawn.mask));
-  const auto mask = dsa::to_samples(stored_mask, size, table, {}, context);
-  const auto mask_at_zero = dsa::filter_at_zero(mask, config, context);
-  const Buffer<uint16_t> stored(
-      context.device,
-      std::span<const uint16_t>(drawn.contrast).first(static_cast<size_t>(frames) * pixels));
-  const auto contrast = dsa::to_samples(stored, size, table, {}, context);
-  const auto at_zero = dsa::filter_at_zero(contrast, config, context);
-  for (auto _ : state) {
-    benchmark::DoNotOptimize(dsa::rigid_shifts(mask.values.data(), mask_at_zero.values.data(),
-                                               contrast, at_zero, table, config, context));
-  }
-  state.counters["frames/s"] = benchmark::Counter(static_cast<double>(state.iterations() * frames),
-                                                  benchmark::Counter::kIsRate);
-}
-
 /// All that is done with a batch of frames: stored pixels on the host to differences on the host.
 void subtract_sequence(benchmark::State& state, const dsa::DsaConfig& config, int frames,
                        const Context& context) {
@@ -179,74 +128,6 @@ void subtract_sequence(benchmark::State& state, const dsa::DsaConfig& config, in
                                                   benchmark::Counter::kIsRate);
 }
 
-/// The mask and the contrast volume of 256^3 voxels, of structure along all axes and noise; they
-/// are 1.4, -0.7 and 2.3 voxels apart.
-struct Volumes {
-  Vec3i size{256, 256, 256};
-  std::vector<uint16_t> mask{}, contrast{};
-};
-const Volumes& drawn_volumes() {
-  static const Volumes volumes = [] {
-    Volumes drawn;
-    const auto draw = [&](const Vec3d& d, uint64_t stream) {
-      std::vector<uint16_t> out;
-      out.reserve(size_t{1} << 24);
-      for (int z = 0; z < drawn.size.z; ++z) {
-        for (int y = 0; y < drawn.size.y; ++y) {
-          for (int x = 0; x < drawn.size.x; ++x) {
-            const double u = x + d.x, v = y + d.y, w = z + d.z;
-            const double value =
-                2000 + 300 * std::sin(u / 2.9 + v / 7.7) + 300 * std::sin(v / 3.1 - w / 9.2) +
-                300 * std::sin(w / 2.7 + u / 8.3) + 60 * hash_unit(7, stream, out.size());
-            out.push_back(static_cast<uint16_t>(value));
-          }
-        }
-      }
-      return out;
-    };
-    drawn.mask = draw({}, 0);
-    drawn.contrast = draw({1.4, -0.7, 2.3}, 1);
-    return drawn;
-  }();
-  return volumes;
-}
-
-/// Match of all blocks of a volume.
-void match_volume(benchmark::State& state, const dsa::DsaConfig& config, const Context& context) {
-  const Device& device = context.device;
-  const Volumes& drawn = drawn_volumes();
-  const dsa::SampleTable table = dsa::make_sample_table({}, config);
-  const auto compared = [&](const std::vector<uint16_t>& stored) {
-    const Buffer<uint16_t> on_device(device, stored);
-    return dsa::to_samples(on_device, drawn.size, table, {}, context);
-  };
-  const auto mask = compared(drawn.mask);
-  const auto mask_at_zero = dsa::filter_at_zero(mask, config, context);
-  const auto contrast = dsa::filter_at_zero(compared(drawn.contrast), config, context);
-  const Buffer<int32_t> shifts =
-      dsa::bin_shifts(contrast, mask_at_zero.values.data(), nullptr, table, config, context);
-  const dsa::BlockGrid grid = dsa::make_block_grid(drawn.size, {16, 16, 16}, {16, 16, 16});
-  Buffer<dsa::BlockMatch> matches(device, static_cast<size_t>(grid.blocks()));
-  dsa::MatchJob job;
-  job.config = &config;
-  job.grid = &grid;
-  job.range = config.range;
-  job.mask = mask.values.data();
-  job.mask_at_zero = mask_at_zero.values.data();
-  job.contrast = contrast.values.data();
-  job.frames = 1;
-  job.bin_shift = shifts.data();
-  job.out = matches.data();
-  dsa::BlockMatch last{};
-  for (auto _ : state) {
-    dsa::match_blocks(job, context);
-    matches.download({&last, 1}, matches.size() - 1);  // waits for the device
-    benchmark::DoNotOptimize(last);
-  }
-  state.counters["blocks/s"] = benchmark::Counter(
-      static_cast<double>(state.iterations() * grid.blocks()), benchmark::Counter::kIsRate);
-}
-
 }  // namespace
 
 void register_dsa() {
@@ -262,12 +143,6 @@ void register_dsa() {
         match_frames(state, work, frames, context);
       });
     }
-    add("prepare", [frames, context = place.context](benchmark::State& state) {
-      prepare_frames(state, frames, context);
-    });
-    add("rigid_shift", [frames, context = place.context](benchmark::State& state) {
-      shift_frames(state, frames, context);
-    });
     dsa::DsaConfig config;
     const auto add_sequence = [&](const std::string& name) {
       add(name, [config, frames, context = place.context](benchmark::State& state) {
@@ -281,12 +156,6 @@ void register_dsa() {
     config.passes.clear();
     config.method = dsa::Method::kFlex;
     add_sequence("sequence_flex");
-    // The full range takes minutes.
-    dsa::DsaConfig volume;
-    volume.range = 2;
-    add("volume_full_range_2", [volume, context = place.context](benchmark::State& state) {
-      match_volume(state, volume, context);
-    });
   }
 }
 

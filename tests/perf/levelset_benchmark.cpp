@@ -4,18 +4,14 @@
 #include <chrono>
 #include <cmath>
 #include <map>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
-#include "larch/core/device.h"
 #include "larch/core/parallel.h"
-#include "larch/core/random_math.h"
 #include "larch/levelset/evolve/evolve.h"
-#include "larch/levelset/speed/data_speed.h"
 #include "larch/levelset/step/time_step.h"
 #include "tests/perf/benchmarks.h"
 #include "tests/perf/synthetic.h"
@@ -194,29 +190,6 @@ void whole_run(benchmark::State& state, Tracker tracker, const Context& context)
   state.counters["stop"] = static_cast<double>(run.job.progress.stop);
 }
 
-/// D of all voxels.
-void data_speed(benchmark::State& state, const Context& context) {
-  const Scene& scene = growing({52, 2});
-  Runner run(scene, growing_config(), context);
-  Volume<float> image(cube());
-  for (int64_t i = 0; i < image.voxels(); ++i) {
-    const auto noise = static_cast<float>(hash_unit(7, 0, static_cast<uint64_t>(i)));
-    image[i] = 100 - 5 * scene.phi[i] + 20 * noise;
-  }
-  const Buffer<float> intensities(
-      context.device, std::span<const float>(image.data(), static_cast<size_t>(image.voxels())));
-  levelset::DataSpeed parts;
-  parts.layout = run.field().layout;
-  parts.values = intensities.data();
-  parts.rule.window = {88, 116};
-  for (auto _ : state) {
-    state.SetIterationTime(seconds_of([&] {
-      levelset::make_data_speed(parts, run.field().speed.data(), context);
-      wait_for(context.device);
-    }));
-  }
-}
-
 template <class Function>
 void add(const std::string& name, int repetitions, const Function& function) {
   benchmark::RegisterBenchmark(name.c_str(), function)
@@ -240,8 +213,6 @@ void register_levelset() {
       add("levelset/bricks/radius:" + std::to_string(what.radius) + "/" + place.name, 5,
           [=](benchmark::State& state) { step_of(state, what, steps, context); });
     }
-    add("levelset/speed/" + place.name, 5,
-        [=](benchmark::State& state) { data_speed(state, context); });
     for (const Tracker tracker : {Tracker::kBrick, Tracker::kBuffers}) {
       if (tracker == Tracker::kBuffers && !is_cuda) continue;
       const std::string name = tracker == Tracker::kBrick ? "brick" : "buffers";
