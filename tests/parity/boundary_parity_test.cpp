@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include <cstring>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -15,12 +14,8 @@ namespace larch::boundary {
 namespace {
 
 using test::cuda_context;
+using test::same_bytes;
 using test::sized;
-
-template <class T>
-bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
-}
 
 Stage random_stage(int32_t halvings, uint64_t seed) {
   fixtures::RandomTree spec;

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "larch/core/context.h"
 #include "larch/core/device.h"
@@ -17,6 +19,15 @@ inline Context cuda_context(const Device& device = Device::cuda()) {
   context.seed = 1;
   context.device = device;
   return context;
+}
+
+inline Context cpu_context() {
+  return cuda_context(Device::cpu());
+}
+
+template <class T>
+bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
 /// Does the environment ask for small tests? racecheck is a hundred times slower.

@@ -14,11 +14,7 @@
 // Sequences that both devices subtract.
 namespace larch::dsa::test {
 
-inline Context cpu_context() {
-  Context context;
-  context.threads = 4;
-  return context;
-}
+using larch::test::cpu_context;
 
 /// The four ways in which blocks are matched: by each metric, as usual and literally.
 inline std::vector<DsaConfig> matched_configs() {

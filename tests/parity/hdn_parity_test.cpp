@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,12 +22,9 @@ namespace larch::hdn {
 namespace {
 
 using test::cuda_context;
+using test::same_bytes;
 using test::sized;
 
-template <class T>
-bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
-}
 static_assert(sizeof(Candidate) == 88 && sizeof(Seed) == 120, "bytes that nobody sets");
 
 /// A detector of two random trees, or of a forest of `forest` ones; of depth 0 it gives all

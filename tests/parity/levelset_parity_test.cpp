@@ -12,6 +12,7 @@
 namespace larch::levelset {
 namespace {
 
+using larch::test::cpu_context;
 using larch::test::cuda_context;
 using larch::test::levelset_grid;
 using larch::test::Run;
@@ -20,12 +21,6 @@ using larch::test::small_tests;
 using larch::test::speed_of;
 using larch::test::sphere;
 using larch::test::volume_of;
-
-Context cpu_context() {
-  Context context;
-  context.threads = 4;
-  return context;
-}
 
 /// What is moved. Waves of speed that differ by field, noise, and spheres in corners of the image
 /// and of bricks.

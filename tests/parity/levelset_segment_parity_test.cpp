@@ -16,12 +16,6 @@ namespace {
 
 using namespace larch::test;
 
-Context cpu_context() {
-  Context context;
-  context.threads = 4;
-  return context;
-}
-
 TEST_CASE("data speeds are the same on both devices", "[levelset::make_data_speed]") {
   std::vector<Vec3i> sizes = {{37, 29, 21}, {45, 33, 1}, {7, 5, 3}};
   if (!small_tests()) sizes.push_back({128, 130, 70});

@@ -13,22 +13,16 @@
 #include "larch/mesh/smooth.h"
 #include "larch/mesh/triangle_tree.h"
 #include "larch/mesh/voxelise.h"
+#include "tests/unit/box_mask.h"
 #include "tests/unit/mesh_measures.h"
 
 namespace {
 
 using namespace larch;
 using larch::mesh::marching_cubes;
+using larch::test::grid_of;
 
 constexpr double kPi = 3.14159265358979323846;
-
-Grid grid_of(Vec3i size, Vec3d spacing_mm = {1, 1, 1}, Vec3d origin_mm = {0, 0, 0}) {
-  Grid grid;
-  grid.size = size;
-  grid.spacing_mm = spacing_mm;
-  grid.origin_mm = origin_mm;
-  return grid;
-}
 
 /// Signed distance to a sphere in world space, positive inside.
 Volume<float> sphere_field(const Grid& grid, Vec3d centre_mm, double radius_mm) {
@@ -102,7 +96,8 @@ TEST_CASE("no inside, no surface; all inside, a closed box with cut corners") {
 }
 
 TEST_CASE("a sphere has the volume, area and topology of a sphere, in any grid") {
-  Grid grid = grid_of({40, 44, 30}, {1.0, 0.9, 1.4}, {-17, 3, 50});
+  Grid grid = grid_of({40, 44, 30}, {1.0, 0.9, 1.4});
+  grid.origin_mm = {-17, 3, 50};
   const double radius_mm = 14.3;
   const bool turned = GENERATE(false, true);
   const bool mirrored = GENERATE(false, true);
@@ -218,7 +213,8 @@ TEST_CASE("the triangle tree finds the nearest of all triangles, whatever the hi
 }
 
 TEST_CASE("voxelise is the inverse of marching cubes on a mask") {
-  Grid grid = grid_of({17, 15, 13}, {1.5, 0.8, 2}, {3, -9, 4});
+  Grid grid = grid_of({17, 15, 13}, {1.5, 0.8, 2});
+  grid.origin_mm = {3, -9, 4};
   grid.direction = rotation();
   Volume<uint8_t> mask(grid);
   for (int64_t i = 0; i < mask.voxels(); ++i) mask[i] = hash_below(5, 0, i, 3) == 0;

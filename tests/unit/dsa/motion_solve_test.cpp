@@ -9,6 +9,7 @@
 #include <catch2/catch.hpp>
 
 #include "larch/core/random_math.h"
+#include "tests/unit/dsa/dsa_fixtures.h"
 
 using namespace larch;
 using namespace larch::dsa;
@@ -18,9 +19,7 @@ namespace {
 constexpr double kOne = 1 << kVectorBits;
 
 Vec3i q16(const Vec3d& px) {
-  return {static_cast<int32_t>(std::lround(px.x * kOne)),
-          static_cast<int32_t>(std::lround(px.y * kOne)),
-          static_cast<int32_t>(std::lround(px.z * kOne))};
+  return fixtures::vector_of(px.x, px.y, px.z);
 }
 
 BlockGrid picture() {

@@ -14,14 +14,11 @@
 #include "larch/pbt/train/train.h"
 #include "larch/tree/check.h"
 #include "larch/voxels/samples.h"
+#include "tests/unit/box_mask.h"
 
 namespace larch::fixtures {
 
-inline Grid grid_of(const Vec3i& size) {
-  Grid grid;
-  grid.size = size;
-  return grid;
-}
+using test::grid_of;
 
 inline Context context_of(int threads = 1, uint64_t seed = 1) {
   Context context;

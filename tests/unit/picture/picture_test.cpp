@@ -11,19 +11,14 @@
 #include "larch/core/error.h"
 #include "larch/picture/draw.h"
 #include "larch/picture/qc.h"
+#include "tests/unit/box_mask.h"
 
 namespace {
 
 using namespace larch;
 using namespace larch::picture;
+using larch::test::grid_of;
 using Colour = std::array<int, 3>;
-
-Grid grid_of(Vec3i size, Vec3d spacing_mm = {1, 1, 1}) {
-  Grid grid;
-  grid.size = size;
-  grid.spacing_mm = spacing_mm;
-  return grid;
-}
 
 Colour pixel(const RgbImage& image, int x, int y) {
   const size_t at = 3 * (static_cast<size_t>(y) * image.width + x);
