@@ -261,24 +261,6 @@ assert sorted(names) == ['a.nii.gz', 'a.png'], names"
   [ "$(ls other)" = status.tsv ]
 }
 
-@test "halves of a list by two runs, one of them killed and run again: all rows" {
-  images $(seq 1 40)
-  (sed -n '1p;2,21p' list.tsv) > first.tsv
-  (sed -n '1p;22,41p' list.tsv) > second.tsv
-  for round in 1 2 3; do
-    rm -rf out
-    "$SMOOTH" --list first.tsv --output-dir out -q &
-    "$SMOOTH" --list second.tsv --output-dir out -q --passes 20000 &
-    local killed=$!
-    sleep 0.0$((round * 3))
-    kill -KILL $killed || true  # it may be quicker than that
-    wait
-    expect 0 app --list second.tsv --output-dir out -q --passes 20000 --skip-existing
-    [ "$(($(wc -l < out/status.tsv) - 1))" -eq 40 ]
-    [ "$(ls out/*.larch.json | wc -l)" -eq 40 ]
-  done
-}
-
 @test "--dry-run: a table from headers, the cases that would fail, the exit code of the run" {
   images a b c
   rm c.nii
@@ -311,7 +293,7 @@ assert sorted(names) == ['a.nii.gz', 'a.png'], names"
   no_temporaries out
 }
 
-@test "2, 3 and 6: names that clash, outputs that would replace inputs, pipes" {
+@test "2 and 3: names that clash, and outputs that would replace inputs" {
   images a
   expect 2 app --list list.tsv --output-dir . --format nii
   printf 'id\timage\n../a\ta.nii\n' > ids.tsv
@@ -326,11 +308,6 @@ assert sorted(names) == ['a.nii.gz', 'a.png'], names"
   has err.txt "--carry: status.tsv has a column 'corner' already"
   expect 2 list -o b.nii
   absent out
-  mkfifo pipe.nii
-  expect 6 app -i a.nii -o pipe.nii --force
-  [ -p pipe.nii ]
-  ln -s /dev/stdout link.nii
-  expect 6 app -i a.nii -o link.nii --force
 }
 
 @test "help, configuration and the description for 3D Slicer come from the declarations" {

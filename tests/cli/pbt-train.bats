@@ -75,15 +75,12 @@ assert r['metrics']['nodes'] >= 3, r"
   absent m.pbt m.json
 }
 
-@test "2: an even window, and an intensity window or percentiles that are upside down" {
+@test "2: an even window, and percentiles that are upside down" {
   expect 2 train --list train.tsv --output m.pbt --features.window 4
   has err.txt "odd"
   expect 2 train -l train.tsv -o m.pbt --space.intensity.low_percentile 99 \
     --space.intensity.high_percentile 1
   has err.txt "low_percentile"
-  expect 2 train -l train.tsv -o m.pbt --space.intensity.rule window \
-    --space.intensity.window_low 5 --space.intensity.window_high 5
-  has err.txt "window_low"
   absent m.pbt
 }
 
