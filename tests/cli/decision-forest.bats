@@ -67,11 +67,12 @@ write('palette', index, 3, 8, table.astype('u1').tobytes())
   cmp one.png out/case_002.png
   expect 0 train --list s/train.tsv --threads 2
   cmp m.forest scene.forest
-  local large=(--list s/train.tsv --config preset.json --config tiny.json --forest.trees 60 --forest.depth 14)
+  local large=(--list s/train.tsv --config preset.json --config tiny.json --forest.trees 16 --forest.depth 12)
   start_training m2.forest "${large[@]}"
   kill -TERM "$child"
   wait "$child" || true
   expect 0 "$BIN/pbt-train" "${large[@]}" --output m2.forest --resume
+  has err.txt "going on from 'm2.forest.ckpt'"
   expect 0 "$BIN/pbt-train" "${large[@]}" --output m3.forest
   cmp m2.forest m3.forest
 }

@@ -183,12 +183,7 @@ a 24x20x16 5x5x7" ]
 }
 
 @test "SIGTERM ends a dry run over a long list" {
-  {
-    printf 'id\timage\tlabel\n'
-    for ((i = 0; i < 20000; i++)); do
-      printf '%d\ts/images/case_000.nii.gz\ts/labels/case_000.nii.gz\n' "$i"
-    done
-  } > long.tsv
+  { printf 'id\timage\tlabel\n'; seq -f '%g	s/images/case_000.nii.gz	s/labels/case_000.nii.gz' 20000; } > long.tsv
   "$BIN/pbt-train" -l long.tsv -o new.pbt -n >out.txt 2>err.txt &
   local pid=$! code=0
   timeout 60 bash -c 'until grep -q "would write" err.txt; do sleep 0.05; done'

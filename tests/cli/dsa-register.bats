@@ -233,21 +233,21 @@ assert int(note.split('frames ')[1].rstrip(')')) <= 15, note"
 # layers NAME: 18 frames of two layers that breathing moves apart, the first 8 of them a breath.
 layers() {
   /usr/bin/python3 - "$1" <<'PY'
-import math, random, struct, sys
-random.seed(4)
-waves = [[(random.uniform(6, 46), random.uniform(0, 7), random.uniform(0, 7)) for _ in range(12)] for _ in range(2)]
+import math, numpy, sys
+random = numpy.random.default_rng(4)
+waves = random.uniform((6, 0, 0), (46, 7, 7), (2, 12, 3))
 def layer(number, x, y):
-    return sum(14 * math.sin((math.cos(t) * x + math.sin(t) * y) * 2 * math.pi / length + p)
+    return sum(14 * numpy.sin((math.cos(t) * x + math.sin(t) * y) * 2 * math.pi / length + p)
                for length, t, p in waves[number])
-width, height, out = 128, 96, b''
+y, x = numpy.mgrid[:96, :128]
+out = b''
 for frame in range(18):
     breath = 6 * math.sin(2 * math.pi * (frame / 8 if frame < 8 else 0.13 + frame / 7.3))
-    rows = [[2000 + layer(0, x, y) + layer(1, x, y + breath) + random.gauss(0, 5) for x in range(width)]
-            for y in range(height)]
-    out += struct.pack(f'<{width * height}H', *(round(v) for row in rows for v in row))
-head = (f'ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = False\nOffset = 0 0 0\n'
-        f'ElementSpacing = 0.3 0.3 1\nDimSize = {width} {height} 18\nElementType = MET_USHORT\nElementDataFile = LOCAL\n')
-open(sys.argv[1], 'wb').write(head.encode() + out)
+    values = 2000 + layer(0, x, y) + layer(1, x, y + breath) + random.normal(0, 5, x.shape)
+    out += values.round().astype('<u2').tobytes()
+head = (b'ObjectType = Image\nNDims = 3\nElementSpacing = 0.3 0.3 1\nDimSize = 128 96 18\nElementType = MET_USHORT\n'
+        b'ElementDataFile = LOCAL\n')
+open(sys.argv[1], 'wb').write(head + out)
 PY
 }
 

@@ -154,14 +154,14 @@ assert [s['name'] for s in m['structures']] == ['object_1', 'object_2'], m.keys(
 net = load('net.json')
 del net['tree']
 json.dump(net, open('forest.json', 'w'))"
-  forest() { "$BIN/pbt-train" --list s/poses.tsv --output forest.hdn --config forest.json --classifier decision-forest \
+  forest() { "$BIN/pbt-train" --list s/few.tsv --output forest.hdn --config forest.json --classifier decision-forest \
     --forest.trees 5 --forest.depth 8 --forest.min_leaf 3 "$@"; }
   expect 0 forest
   expect 0 "$BIN/hdn-detect" --model forest.hdn --input s/images/case_020.nii.gz --output forest.poses.json
   structures "
 found, true = poses('forest.poses.json'), {m['name']: m for m in load('s/poses/case_020.mrk.json')['markups']}
 for name, s in found.items():
-    assert numpy.linalg.norm(numpy.subtract(s['center_mm'], true[name]['center'])) < 2.5, s"
+    assert numpy.linalg.norm(numpy.subtract(s['center_mm'], true[name]['center'])) < 5, s"
   expect 2 "$BIN/hdn-detect" --model forest.hdn --input flat.nii.gz --output p.json --evaluate.hard true
   has err.txt "--evaluate.hard is of networks of boosting trees"
   expect 2 detect --input flat.nii.gz --output p.json --device cpu --gpu_share 0.5

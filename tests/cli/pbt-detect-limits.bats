@@ -15,11 +15,11 @@ import nibabel, numpy
 image = nibabel.load('image_3.nii.gz')
 data = numpy.asarray(image.dataobj)
 tall = numpy.concatenate([data] * 10, axis=2)
-tall = numpy.pad(tall, ((0, 90), (0, 90), (0, 0)), mode='edge')
+tall = numpy.pad(tall, ((0, 50), (0, 50), (0, 0)), mode='edge')
 nibabel.save(nibabel.Nifti1Image(tall, image.affine), 'tall.nii.gz')"
   expect 0 detect -i tall.nii.gz --probability p.nii.gz -o seg.nii.gz
   lacks err.txt "slabs"
-  expect 5 detect -i tall.nii.gz --probability x.nii.gz --memory 8M
+  expect 5 detect -i tall.nii.gz --probability x.nii.gz --memory 3M
   has err.txt "needs at least"
   has err.txt "--memory"
   absent x.nii.gz
