@@ -344,13 +344,14 @@ struct Course : fixtures::Course {
     phantom.snr = 20;
     const auto last = sized(LevelStages::kAll, LevelStages::kPosition);
     config.structures[0].stages = {LevelStages::kAll, last};
-    config.structures[1].stages = {LevelStages::kPositionOrientation, last};
+    config.structures[1].stages = {sized(LevelStages::kPositionOrientation, last), last};
+    config.folds = sized(2, 1);
     config.rotation_step_deg = {30};
     config.scale_step = 1.3;
     config.keep_first = config.keep = {20, 10, 10};
     config.positives_per_volume = 8;
     config.negatives_per_volume = sized(100, 30);
-    shared.features.count = sized(500, 60);
+    shared.features.count = sized(500, 30);
     shared.tree.rounds = {sized(5, 2)};
     shared.tree.min_samples = 10;
     shared.tree.min_class_samples = 3;
@@ -390,7 +391,7 @@ TEST_CASE("a network is trained the same way on both devices") {
   for (size_t s = 0; s < a.structures.size(); ++s) {
     const Structure &p = a.structures[s], &q = b.structures[s];
     CAPTURE(p.name);
-    CHECK(p.detectors.size() == (s == 0 ? 3 : 2) + sized<size_t>(3, 1));
+    CHECK(p.detectors.size() == (s == 0 ? 3 : sized(2, 1)) + sized<size_t>(3, 1));
     CHECK(p.mean == q.mean);
     CHECK(p.to_parent == q.to_parent);
     CHECK(p.errors == q.errors);
