@@ -33,7 +33,11 @@ def command_lines(source):
     lines = [f'{source}/{line} --help' if line.startswith('scripts/') else line for line in readme]
     for page in [source / 'apps/running.md', *sorted((source / 'apps').glob('*.intro.md'))]:
         lines += [line for line in indented_lines(page) if line.startswith((*PROGRAMS, 'printf', 'cut '))]
-    return lines
+    # A page that repeats a line has --force in it, since the output is there.
+    once = {}
+    for line in lines:
+        once.setdefault(line.replace(' --force', ''), line)
+    return list(once.values())
 
 
 def main():
