@@ -37,10 +37,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 std::string version_page(const Program& program, bool json) {
   if (json) {
     config::Json info{{"App", program.info.name}};
