@@ -311,13 +311,6 @@ int run_checked(const Program& program, const CommandLine& line, Console& consol
   }
 }
 
-/// Before the console opens it.
-void refuse_log_file(const Program& program, const CommandLine& line) {
-  if (line.common.log_file.empty()) return;
-  const std::vector<GivenPath> paths = given_paths(line);
-  check_log_file(line, paths, planned_of(program, line, paths));
-}
-
 int report_failure(Failure failure, const std::string& app, Console* console, int stop_code) {
   std::optional<Console> spare;
   if (console == nullptr) console = &spare.emplace(ConsoleSettings{app});
@@ -356,7 +349,10 @@ int run_program(const Program& program, int argc, char** argv) {
       return 0;
     }
     const CommonFlags& flags = line.common;
-    refuse_log_file(program, line);
+    if (!flags.log_file.empty()) {
+      const std::vector<GivenPath> paths = given_paths(line);
+      check_log_file(line, paths, planned_of(program, line, paths));
+    }
     console.emplace(ConsoleSettings{program.info.name,
                                     choose_log_level(flags.quiet, line.verbosity), flags.log_format,
                                     flags.progress, flags.log_file});

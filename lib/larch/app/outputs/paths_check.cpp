@@ -181,7 +181,6 @@ void refuse_replacing(const std::vector<RunInput>& inputs, const PlannedOutputs&
 void check_log_file(const CommandLine& line, const std::vector<GivenPath>& paths,
                     const PlannedOutputs& planned) {
   const std::string& log = line.common.log_file;
-  if (log.empty()) return;
   const auto refuse_if_same = [&log](const std::string& path, const std::string& what) {
     if (!is_same_file(log, path)) return;
     throw UsageError("--log-file: '" + log + "' is also " + what +

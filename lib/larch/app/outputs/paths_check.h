@@ -60,7 +60,8 @@ void refuse_replacing(const std::vector<RunInput>& inputs, const PlannedOutputs&
 
 /// Throws UsageError if the log of --log-file would be appended to an input, to an output, or to a
 /// file that holds no text, such as an image that only a list names, or if it is in an output
-/// folder and not called *.log or *.txt. To be called before the log is opened.
+/// folder and not called *.log or *.txt. To be called, if there is a --log-file, before the log is
+/// opened.
 void check_log_file(const CommandLine& line, const std::vector<GivenPath>& paths,
                     const PlannedOutputs& planned);
 
