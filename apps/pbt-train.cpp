@@ -106,7 +106,8 @@ struct ModelConfig {
 struct Options {
   cases::ImageList images{
       .list_help = "TSV or CSV with the columns image and label, or for hdn poses; group",
-      .dataset_help = "instead: dataset.json of a Decathlon or nnU-Net folder"};
+      .dataset_help = "instead: dataset.json of a Decathlon or nnU-Net folder",
+      .part = DatasetPart::kTraining};
   OutputFile output;
   InputFile start_model;
   bool resume = false;

@@ -19,6 +19,12 @@ struct Case {
   /// Names of the channels of a data set, of which none was chosen: their files are `image` and the
   /// cells image2, image3, ...; or they are the volumes of `image`.
   std::vector<std::string> channels{};
+
+  /// Returns the cell of a column, that of labels included; an empty one where there is none.
+  std::string cell(const std::string& column) const {
+    const auto found = further.find(column);
+    return column == "label" ? label : found == further.end() ? "" : found->second;
+  }
 };
 
 /// The column, where a program reads it, that chooses among the DICOM series of a folder.

@@ -47,7 +47,7 @@ struct ImageList {
   const char* dataset_help = "many images: dataset.json of a Decathlon or nnU-Net folder";
   InputFile list{}, dataset{};
   std::string channel{};
-  DatasetPart part = DatasetPart::kTraining;  ///< of the data set
+  DatasetPart part = DatasetPart::kTest;  ///< of the data set
 
   template <class F>
   void fields(F&& f) {
@@ -95,7 +95,7 @@ struct Images {
   std::optional<int> frame{};
   Reading reading{};
   std::vector<std::string> paths = std::vector<std::string>(products.size());  ///< of products
-  ImageList list{.part = DatasetPart::kTest};
+  ImageList list{};
   OutputDir output_dir{};
   std::vector<std::string> write{products.front().write};
   std::vector<std::string> carry{};

@@ -24,13 +24,6 @@ using Clock = std::chrono::steady_clock;
 using config::Json;
 using larch::detail::CheckedRun;
 
-/// Returns the cell of a column that the program knows.
-std::string cell_of(const Case& c, const std::string& column) {
-  if (column == "label") return c.label;
-  const auto found = c.further.find(column);
-  return found == c.further.end() ? "" : found->second;
-}
-
 /// Checks the names of what the cases write, and of what they are made from; all of them, resolved.
 std::set<std::string> check_names(const ListedCases& list, const CheckedRun& run,
                                   const std::string& folder) {
@@ -366,7 +359,7 @@ std::vector<RunInput> ListedCases::inputs(size_t i) const {
   const std::string series = options_of_case(cases[i], {}).series_uid;
   if (!series.empty()) inputs.push_back({kSeriesColumn, "", "", series});
   for (const CaseColumn& column : columns) {
-    const std::string cell = cell_of(cases[i], column.name);
+    const std::string cell = cases[i].cell(column.name);
     if (cell.empty() || cell == "n/a") continue;
     if (!column.is_file) {
       inputs.push_back({column.name, "", "", cell});

@@ -29,7 +29,7 @@ struct RefinementJob {
 StartFiles start_of(const cases::CaseJob& c, const StartFiles& given) {
   StartFiles start = given;
   if (c.is_of_list) {
-    start = {cell_of(c.row, kPosesStart), c.row.label, cell_of(c.row, kMeshStart)};
+    start = {c.row.cell(kPosesStart), c.row.label, c.row.cell(kMeshStart)};
   }
   const int count =
       (start.poses.empty() ? 0 : 1) + (start.labels.empty() ? 0 : 1) + (start.mesh.empty() ? 0 : 1);

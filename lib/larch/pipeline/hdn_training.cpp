@@ -27,7 +27,7 @@ using Json = nlohmann::ordered_json;
 /// Returns what a list says of an image on a grid.
 TrainingCase read_case(const Case& c, const TrainingFiles& files, const Grid& grid) {
   TrainingCase out{image_and_label(c), {}};
-  const std::string poses = cell_of(c, kPosesColumn);
+  const std::string poses = c.cell(kPosesColumn);
   if (poses.empty() && c.label.empty()) {
     throw InputError("it has neither a label map nor poses; add a column label or poses");
   }

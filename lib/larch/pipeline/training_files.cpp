@@ -57,7 +57,7 @@ TrainingCases training_cases(const TrainingFiles& files, std::vector<std::string
       std::vector<Volume<float>> images = read_components(c, components, files.read);
       TrainingCase read = truth(c, images[0].grid());
       read.images = std::move(images);
-      read.group = cell_of(c, kGroupColumn);
+      read.group = c.cell(kGroupColumn);
       return read;
     });
   };
@@ -85,11 +85,6 @@ Outputs training_outputs(const TrainingFiles& files, const TrainResult& result) 
 
 std::string image_and_label(const Case& c) {
   return c.label.empty() ? c.image : c.image + ", " + c.label;
-}
-
-std::string cell_of(const Case& c, const char* column) {
-  const auto cell = c.further.find(column);
-  return cell == c.further.end() ? "" : cell->second;
 }
 
 void note_failure(Plan& plan, const std::string& prefix, const std::function<void()>& look) {

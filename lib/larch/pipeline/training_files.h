@@ -66,9 +66,6 @@ TrainingRun training_run(const TrainingFiles& files, const Context& context);
 /// Returns the model and the figures of a training.
 Outputs training_outputs(const TrainingFiles& files, const TrainResult& result);
 
-/// Returns a further cell of a case; empty if the list does not have the column.
-std::string cell_of(const Case& c, const char* column);
-
 /// The cell of a list with what makes cases alike, such as the patient: no case is searched by
 /// classifiers that learned from its group.
 inline constexpr const char* kGroupColumn = "group";
