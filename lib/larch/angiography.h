@@ -132,7 +132,7 @@ struct FrameRow {
   FrameScores scores{};
 };
 
-/// Called once, before the first frames are taken.
+/// Called once, before the first frames are taken; may be empty.
 using BeginFrames = std::function<void(const PreparedSequence&)>;
 /// Takes frames that follow each other, in their order, by one thread at a time.
 using TakeFrames = std::function<void(std::span<const FrameRow>, const SubtractedFrames&)>;

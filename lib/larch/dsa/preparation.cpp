@@ -352,7 +352,8 @@ void require_masks_fit(const SequenceRequest& request, const std::vector<MaskGro
 BatchPlan plan_batches(const SequenceRequest& request, const std::vector<MaskGroup>& groups,
                        const Context& context) {
   require_masks_fit(request, groups);
-  const FrameBytes work = bytes_per_frame(request.config, request.source.size, request.wants);
+  const FrameBytes work =
+      bytes_per_frame(request.config, request.source.size, made_of_frames(request));
   const bool is_measured = measures_frames(request.config, request.scores);
   const bool is_cuda = context.device.is_cuda();
   const int64_t stored = static_cast<int64_t>(2 * request.source.pixels());
@@ -446,6 +447,12 @@ MaskInput mask_input(const SequenceRequest& request, const PreparedSequence& pre
   input.region = prepared.region;
   input.open = prepared.unshuttered;
   return input;
+}
+
+SequenceWants made_of_frames(const SequenceRequest& request) {
+  SequenceWants wants = request.wants;
+  if (measures_frames(request.config, request.scores)) wants.shifted = wants.uncorrected = true;
+  return wants;
 }
 
 BatchPlan check_sequence(const SequenceRequest& request, const Context& context) {

@@ -35,6 +35,9 @@ Extremes extremes_of(std::span<const int16_t> difference, std::span<const uint8_
 /// one, two at least. Nothing if there is no such frame. `are_all`: no frames follow.
 std::optional<size_t> find_onset(std::span<const Extremes> frames, bool are_all);
 
+/// Returns what is made of each frame: what is wanted, and what measuring it takes.
+SequenceWants made_of_frames(const SequenceRequest& request);
+
 /// Fills all but `batches`. Some frames are read for the collimator; where the onset of contrast
 /// agent is looked for, frames are subtracted up to ten after it.
 PreparedSequence prepare_sequence(const SequenceRequest& request, const Context& context);

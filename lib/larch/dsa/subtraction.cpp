@@ -159,8 +159,8 @@ class SequenceRun {
       if (is_measured_) data.scored_mask = on_host(mask_);
       data.mask = {};
     }
-    data.result =
-        subtract_on_device(mask_, data.uploaded, request_.config, request_.wants, context_);
+    data.result = subtract_on_device(mask_, data.uploaded, request_.config,
+                                     made_of_frames(request_), context_);
     wait_for(context_.device);
     data.uploaded = {};
     if (!is_measured_) data.stored = {};
@@ -303,7 +303,7 @@ SequenceTimes subtract_sequence(const SequenceRequest& request, const BeginFrame
                " frames of " + std::to_string(source.size.x) + "x" + std::to_string(source.size.y) +
                ", " + std::to_string(prepared.plan.frames) +
                " at a time; mask: " + request.mask_source);
-  begin(prepared);
+  if (begin) begin(prepared);
   const StageQueues queues(context.device);
   return SequenceRun(request, prepared, take, queues, context).run(std::move(batches));
 }

@@ -660,8 +660,6 @@ py::dict subtract_sequence_in(In sequence, In region, const py::kwargs& given) {
     std::iota(request.wanted.begin(), request.wanted.end(), 0);
   }
   request.region = region_of(region, source.size);
-  const bool measures = dsa::measures_frames(request.config, request.scores);
-  request.wants.shifted = request.wants.uncorrected = measures;
   request.finds_onset = mask_frames.empty();
   if (mask_frames.empty()) mask_frames = {request.wanted[0]};
   request.groups = {dsa::group_of_masks(mask_frames, request.wanted)};
@@ -677,8 +675,7 @@ py::dict subtract_sequence_in(In sequence, In region, const py::kwargs& given) {
       add(all.validity, found.validity);
       add(all.field_px, found.field_px);
     };
-    return dsa::subtract_sequence(
-        request, [](const auto&) {}, take, context);
+    return dsa::subtract_sequence(request, /*begin=*/{}, take, context);
   });
   return images_of(std::move(all), source.size, list_of(rows, row_of));
 }
