@@ -460,7 +460,26 @@ BatchPlan check_sequence(const SequenceRequest& request, const Context& context)
   return plan_batches(request, request.groups, context);
 }
 
+namespace {
+
+/// Throws UsageError for regions of another size than a frame's, and for frames that are not there.
+void require_frames(const SequenceRequest& request) {
+  require_region(request.region, request.source.pixels());
+  require_region(request.shutter, request.source.pixels());
+  const auto is_there = [&](int frame) { return frame >= 0 && frame < request.source.frames; };
+  for (const MaskGroup& group : request.groups) {
+    if (group.mask_frames.empty() || !std::ranges::all_of(group.mask_frames, is_there) ||
+        !std::ranges::all_of(group.frames, is_there)) {
+      throw UsageError("a mask, or what it is subtracted from, has frames beyond the " +
+                       std::to_string(request.source.frames) + " of the sequence, or no frame");
+    }
+  }
+}
+
+}  // namespace
+
 PreparedSequence prepare_sequence(const SequenceRequest& request, const Context& context) {
+  require_frames(request);
   PreparedSequence prepared;
   prepared.table = table_of(request, context);
   prepared.notes = {

@@ -214,6 +214,12 @@ void keep_common(std::vector<uint8_t>& region, std::span<const uint8_t> other) {
   }
 }
 
+void require_region(std::span<const uint8_t> region, size_t pixels) {
+  if (region.empty() || region.size() == pixels) return;
+  throw UsageError("the region has " + std::to_string(region.size()) + " pixels, the image " +
+                   std::to_string(pixels));
+}
+
 int64_t count_inside(std::span<const uint8_t> region) {
   return std::count_if(region.begin(), region.end(), [](uint8_t v) { return v != 0; });
 }

@@ -39,6 +39,9 @@ void keep_polygon(std::vector<uint8_t>& region, const Vec3i& size, std::span<con
 /// What is 0 in `other` is outside.
 void keep_common(std::vector<uint8_t>& region, std::span<const uint8_t> other);
 
+/// Throws UsageError for a region of another number of pixels; one that is empty has all.
+void require_region(std::span<const uint8_t> region, size_t pixels);
+
 /// Pixels inside.
 int64_t count_inside(std::span<const uint8_t> region);
 

@@ -77,6 +77,7 @@ SubtractedFrames subtract_volume(const VolumeRequest& request, const Context& wh
     throw InputError("'" + request.fill_name +
                      "' is no volume; frames of a sequence are subtracted without --mask-volume");
   }
+  require_region(request.region, static_cast<size_t>(request.fill.voxels()));
   check_volume_config(config, size, context);
   const StoredVolumes stored =
       stored_of(request.fill, request.mask, request.fill_name, request.mask_name);

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "larch/angiography.h"
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
 #include "larch/dsa/sequence.h"
@@ -318,4 +319,26 @@ TEST_CASE("flexible pixel shift moves nodes from the result of blocks") {
   CHECK(same_results(nodes, sequence.subtracted(config, {true, true, true}, 3)));
   config.metric = Metric::kEntropy;
   CHECK(mean_error(sequence, sequence.subtracted(config, {true}, 2)) < 0.1);
+}
+
+TEST_CASE("a sequence refuses regions of another size and frames that it has not") {
+  dsa::SequenceRequest request;
+  request.source = {.name = "s", .size = {32, 32, 1}, .frames = 2};
+  request.source.read = [](int64_t, int64_t, std::span<uint16_t> to) {
+    std::fill(to.begin(), to.end(), uint16_t{1000});
+  };
+  request.wanted = {0, 1};
+  request.groups = {{.mask_frames = {0}, .frames = {1}}};
+  const auto subtract = [&] {
+    dsa::subtract_sequence(
+        request, {}, [](const auto&, const auto&) {}, Context());
+  };
+  CHECK_NOTHROW(subtract());
+  request.region.assign(100, 1);
+  CHECK_THROWS_AS(subtract(), UsageError);
+  request.region = {};
+  request.groups[0].frames = {2};
+  CHECK_THROWS_AS(subtract(), UsageError);
+  request.groups[0] = {.frames = {1}};
+  CHECK_THROWS_AS(subtract(), UsageError);
 }
