@@ -49,11 +49,13 @@ constexpr int32_t kAround = 2;
 /// Rows of the mask where it lies in one of the images of a frame.
 class PlacedRows {
  public:
-  /// `mask`: with kAround samples before it and more behind it; `size`: without them.
-  PlacedRows(const cpu::WarpPart& mask, const Vec3i& size, const FieldView& field)
+  /// `mask`: with kAround samples before it and more behind it; `size`: without them;
+  /// `is_constant`: the field is the same for all pixels.
+  PlacedRows(const cpu::WarpPart& mask, const Vec3i& size, const FieldView& field, bool is_constant)
       : mask_(mask),
         size_(size),
         field_(field),
+        is_constant_(is_constant),
         x_units_(static_cast<size_t>(cpu::whole_lanes(size.x)), kAround * kUnit),
         y_units_(x_units_),
         samples_(x_units_.size()) {}
@@ -64,14 +66,18 @@ class PlacedRows {
     const auto inside = [](int32_t at, int32_t count) {
       return std::clamp(at, -kUnit, count * kUnit) + kAround * kUnit;
     };
-    if (y % kRows == 0) {
+    if (is_constant_ ? y == 0 : y % kRows == 0) {
       moved_ = field_in_box(field_, {0, y, 0}, {size_.x, std::min(kRows, size_.y - y), 1});
     }
-    const Vec3i* moved = moved_.data() + y % kRows * size_.x;
-    for (int32_t x = 0; x < size_.x; ++x) {
-      const auto i = static_cast<size_t>(x);
-      x_units_[i] = inside(x * kUnit + moved[x].x, size_.x);
-      y_units_[i] = inside(y * kUnit + moved[x].y, size_.y);
+    const Vec3i* moved = moved_.data() + (is_constant_ ? 0 : y % kRows * size_.x);
+    if (is_constant_ && y > 0) {
+      std::fill(y_units_.begin(), y_units_.end(), inside(y * kUnit + moved->y, size_.y));
+    } else {
+      for (int32_t x = 0; x < size_.x; ++x) {
+        const auto i = static_cast<size_t>(x);
+        x_units_[i] = inside(x * kUnit + moved[x].x, size_.x);
+        y_units_[i] = inside(y * kUnit + moved[x].y, size_.y);
+      }
     }
     cpu::match_lanes().warp_row(mask_, {}, x_units_.data(), y_units_.data(),
                                 static_cast<int64_t>(samples_.size()), samples_.data());
@@ -84,6 +90,7 @@ class PlacedRows {
   const cpu::WarpPart mask_;
   const Vec3i size_;
   const FieldView field_;
+  const bool is_constant_;
   std::vector<Vec3i> moved_{};
   std::vector<int32_t> x_units_, y_units_;
   std::vector<uint16_t> samples_;
@@ -123,7 +130,8 @@ void ImageAgreement::measure(size_t frame, FrameScores& out) const {
   for (const FieldView& field :
        {whole.view(nullptr, BorderField::kClamp), whole.view(&shifts_[frame], BorderField::kClamp),
         blocks.view(vectors, border_field_of(config_, /*is_volume=*/false))}) {
-    masks.push_back({{mask.at(0, 0), mask.stride(), taps.at}, size, field});
+    masks.push_back(
+        {{mask.at(0, 0), mask.stride(), taps.at}, size, field, /*is_constant=*/masks.size() < 2});
   }
   std::vector<Differences> differences(3, Differences(shift));
   const uint16_t* contrast = filtered.values.data();

@@ -81,9 +81,10 @@ void keep_with_mask(std::vector<uint8_t>& valid, const SequenceMask& mask, const
   for (int64_t y = 0; y < size.y; ++y) {
     const int64_t to_y = (y << kVectorBits) + shift.y;
     const int64_t row = ((to_y + kHalf) >> kVectorBits) * size.x;
+    const bool has_row = is_inside(to_y, size.y);
     for (int64_t x = 0; x < size.x; ++x, ++i) {
       const int64_t to_x = (x << kVectorBits) + shift.x;
-      const bool counts = is_inside(to_x, size.x) && is_inside(to_y, size.y) &&
+      const bool counts = has_row && is_inside(to_x, size.x) &&
                           mask.samples.data()[row + ((to_x + kHalf) >> kVectorBits)] != kNoSample;
       valid[i] &= counts ? 1 : 0;
     }

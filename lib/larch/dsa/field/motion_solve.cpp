@@ -50,6 +50,7 @@ struct Difference {
   std::array<size_t, 4> block{};
   std::array<double, 4> factor{};
   double weight = 1;
+  std::array<size_t, 16> element{};  ///< of the matrix, by two of the blocks
   Vec3d of(std::span<const Vec3d> v) const {
     Vec3d sum{};
     for (size_t k = 0; k < 4; ++k) sum += v[block[k]] * factor[k];
@@ -57,9 +58,11 @@ struct Difference {
   }
 };
 
-/// All frames of a grid share these.
+/// All frames of a grid share these. A row of the bending term's matrix begins at `row_begin`.
 struct Neighbours {
   std::vector<Difference> differences{};
+  std::vector<size_t> row_begin{};
+  std::vector<size_t> column{};
   double stiffness = 0;  ///< 1 / tau^2
   double share = 1;      ///< of the pixels of a block that are its own, where blocks overlap
   int axes = 2;
@@ -95,6 +98,33 @@ void add_differences(const BlockGrid& grid, const Vec3i& at, const Vec3d& step, 
   }
 }
 
+/// Finds the elements of the matrix that differences add to.
+void add_matrix(size_t blocks, Neighbours& out) {
+  std::vector<std::vector<size_t>> columns(blocks);
+  for (const Difference& d : out.differences) {
+    for (const size_t row : d.block) {
+      for (const size_t column : d.block) {
+        auto& of_row = columns[row];
+        if (std::find(of_row.begin(), of_row.end(), column) == of_row.end()) {
+          of_row.push_back(column);
+        }
+      }
+    }
+  }
+  for (const std::vector<size_t>& of_row : columns) {
+    out.row_begin.push_back(out.column.size());
+    out.column.insert(out.column.end(), of_row.begin(), of_row.end());
+  }
+  out.row_begin.push_back(out.column.size());
+  for (Difference& d : out.differences) {
+    for (size_t k = 0; k < 16; ++k) {
+      const auto& of_row = columns[d.block[k / 4]];
+      const auto at = std::find(of_row.begin(), of_row.end(), d.block[k % 4]);
+      d.element[k] = out.row_begin[d.block[k / 4]] + static_cast<size_t>(at - of_row.begin());
+    }
+  }
+}
+
 Neighbours neighbours_of(const BlockGrid& grid) {
   Neighbours out;
   out.axes = grid.image.z > 1 ? 3 : 2;
@@ -110,6 +140,7 @@ Neighbours neighbours_of(const BlockGrid& grid) {
   const double tau = kBending * std::max(widest, 1.0) / kBendingPitch;
   out.stiffness = 1 / (tau * tau);
   for (int32_t i = 0; i < grid.blocks(); ++i) add_differences(grid, grid.at(i), step, out);
+  add_matrix(static_cast<size_t>(grid.blocks()), out);
   return out;
 }
 
@@ -161,12 +192,6 @@ bool is_beside_searched(const BlockGrid& grid, std::span<const BlockMatch> frame
   return false;
 }
 
-/// An element of a row of a matrix.
-struct Element {
-  size_t column = 0;
-  double value = 0;
-};
-
 /// The vectors of one frame.
 class FrameSolve {
  public:
@@ -178,7 +203,6 @@ class FrameSolve {
         information_(matches.size()),
         vectors_(matches.size(), shift_),
         strengths_(all.differences.size(), 1.0),
-        bending_(matches.size()),
         scale_(matches.size()) {
     for (size_t i = 0; i < matches.size(); ++i) {
       BlockMatch& match = matches[i];
@@ -230,32 +254,32 @@ class FrameSolve {
     }
   }
 
-  double& bending_at(size_t row, size_t column) {
-    for (Element& e : bending_[row]) {
-      if (e.column == column) return e.value;
-    }
-    return bending_[row].emplace_back(Element{column, 0}).value;
-  }
   /// The bending term's matrix, and the inverse of the mean of each block's diagonal elements.
   void assemble() {
-    for (auto& row : bending_) row.clear();
+    bending_.assign(all_.column.size(), 0.0);
     for (size_t i = 0; i < strengths_.size(); ++i) {
       const Difference& d = all_.differences[i];
       const double factor = all_.stiffness * strengths_[i] * d.weight;
       for (size_t k = 0; k < 16; ++k) {
-        bending_at(d.block[k / 4], d.block[k % 4]) += factor * d.factor[k / 4] * d.factor[k % 4];
+        bending_[d.element[k]] += factor * d.factor[k / 4] * d.factor[k % 4];
       }
     }
     for (size_t i = 0; i < vectors_.size(); ++i) {
       const Symmetric& a = information_[i];
-      scale_[i] = 1 / ((a.xx + a.yy + a.zz) / all_.axes + kAnchor + bending_at(i, i));
+      double diagonal = (a.xx + a.yy + a.zz) / all_.axes + kAnchor;
+      for (size_t e = all_.row_begin[i]; e < all_.row_begin[i + 1]; ++e) {
+        if (all_.column[e] == i) diagonal += bending_[e];
+      }
+      scale_[i] = 1 / diagonal;
     }
   }
   /// The matrix of the least squares times v.
   void multiply(std::span<const Vec3d> v, std::vector<Vec3d>& out) const {
     for (size_t i = 0; i < v.size(); ++i) {
       Vec3d sum = information_[i].times(v[i]) + v[i] * kAnchor;
-      for (const Element& e : bending_[i]) sum += v[e.column] * e.value;
+      for (size_t e = all_.row_begin[i]; e < all_.row_begin[i + 1]; ++e) {
+        sum += v[all_.column[e]] * bending_[e];
+      }
       out[i] = sum;
     }
   }
@@ -295,8 +319,7 @@ class FrameSolve {
   std::vector<Symmetric> information_;
   std::vector<Vec3d> found_{}, vectors_;
   std::vector<double> strengths_;  ///< of differences
-  std::vector<std::vector<Element>> bending_;
-  std::vector<double> scale_;
+  std::vector<double> bending_{}, scale_;
 };
 
 }  // namespace
