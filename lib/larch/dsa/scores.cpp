@@ -70,24 +70,29 @@ struct Parts {
   int64_t counted = 0, left_out = 0;
 };
 
+/// Pixels along an axis whose place `shift` away lies in the picture, and where they read the mask.
+struct Reach {
+  int64_t begin = 0, end = 0, offset = 0;
+};
+Reach reach_of(int64_t count, int64_t shift) {
+  constexpr int64_t kHalf = 1 << (kVectorBits - 1);
+  return {std::max<int64_t>(0, -(shift >> kVectorBits)),
+          std::min(count, count + (-shift >> kVectorBits)), (shift + kHalf) >> kVectorBits};
+}
+
 /// Leaves out pixels whose mask, `shift` away, lies beyond the picture or does not count there.
 void keep_with_mask(std::vector<uint8_t>& valid, const SequenceMask& mask, const Vec3i& shift) {
-  const Vec3i& size = mask.size;
-  constexpr int64_t kHalf = 1 << (kVectorBits - 1);
-  const auto is_inside = [](int64_t to, int32_t count) {
-    return to >= 0 && to <= int64_t{count - 1} << kVectorBits;
-  };
-  size_t i = 0;
-  for (int64_t y = 0; y < size.y; ++y) {
-    const int64_t to_y = (y << kVectorBits) + shift.y;
-    const int64_t row = ((to_y + kHalf) >> kVectorBits) * size.x;
-    const bool has_row = is_inside(to_y, size.y);
-    for (int64_t x = 0; x < size.x; ++x, ++i) {
-      const int64_t to_x = (x << kVectorBits) + shift.x;
-      const bool counts = has_row && is_inside(to_x, size.x) &&
-                          mask.samples.data()[row + ((to_x + kHalf) >> kVectorBits)] != kNoSample;
-      valid[i] &= counts ? 1 : 0;
-    }
+  const int32_t width = mask.size.x;
+  const Reach reach_x = reach_of(width, shift.x), reach_y = reach_of(mask.size.y, shift.y);
+  auto row = valid.begin();
+  for (int64_t y = 0; y < mask.size.y; ++y, row += width) {
+    const bool has_row = y >= reach_y.begin && y < reach_y.end;
+    const int64_t begin = has_row ? std::min<int64_t>(reach_x.begin, width) : width;
+    const int64_t end = std::max(begin, reach_x.end);
+    std::fill(row, row + begin, uint8_t{0});
+    const uint16_t* samples = mask.samples.data() + (y + reach_y.offset) * width + reach_x.offset;
+    for (int64_t x = begin; x < end; ++x) row[x] &= samples[x] != kNoSample ? 1 : 0;
+    std::fill(row + end, row + width, uint8_t{0});
   }
 }
 
