@@ -67,7 +67,7 @@ class PlacedRows {
       return std::clamp(at, -kUnit, count * kUnit) + kAround * kUnit;
     };
     if (is_constant_ ? y == 0 : y % kRows == 0) {
-      moved_ = field_in_box(field_, {0, y, 0}, {size_.x, std::min(kRows, size_.y - y), 1});
+      find_field_in_box(field_, {0, y, 0}, {size_.x, std::min(kRows, size_.y - y), 1}, moved_);
     }
     const Vec3i* moved = moved_.data() + (is_constant_ ? 0 : y % kRows * size_.x);
     if (is_constant_ && y > 0) {

@@ -118,7 +118,8 @@ TEST_CASE("the dense field of a box is rounded once, halves up") {
          {BorderField::kClamp, BorderField::kZero, BorderField::kLinear}) {
       const FieldView view = places.view(vectors.data(), border);
       const Vec3i first{5, 3, 0}, size = grid.image - first;
-      const std::vector<Vec3i> box = field_in_box(view, first, size);
+      std::vector<Vec3i> box;
+      find_field_in_box(view, first, size, box);
       for (size_t i = 0; i < box.size(); ++i) {
         const auto pixel = static_cast<int32_t>(i);
         const Vec3i at{pixel % size.x, pixel / size.x % size.y, pixel / size.x / size.y};

@@ -125,27 +125,28 @@ FieldGrid make_field_grid(const BlockGrid& grid, const Device& device) {
   return out;
 }
 
-std::vector<Vec3i> field_in_box(const FieldView& view, const Vec3i& first, const Vec3i& size) {
+void find_field_in_box(const FieldView& view, const Vec3i& first, const Vec3i& size,
+                       std::vector<Vec3i>& out) {
   const bool is_one = view.axes[0].count * view.axes[1].count * view.axes[2].count == 1;
   if (view.vectors == nullptr || (is_one && view.border == BorderField::kClamp)) {
     const size_t pixels =
         static_cast<size_t>(size.x) * static_cast<size_t>(size.y) * static_cast<size_t>(size.z);
-    return std::vector<Vec3i>(pixels, units_at(view, {}, {}, {}));
+    out.assign(pixels, units_at(view, {}, {}, {}));
+    return;
   }
   std::vector<AxisWeights> columns;
+  columns.reserve(static_cast<size_t>(size.x));
   for (int32_t x = 0; x < size.x; ++x) {
     columns.push_back(axis_weights(view.axes[0], view.border, first.x + x));
   }
-  std::vector<Vec3i> units;
-  units.reserve(columns.size() * static_cast<size_t>(size.y) * static_cast<size_t>(size.z));
+  out.clear();
   for (int32_t z = 0; z < size.z; ++z) {
     const AxisWeights wz = axis_weights(view.axes[2], view.border, first.z + z);
     for (int32_t y = 0; y < size.y; ++y) {
       const AxisWeights wy = axis_weights(view.axes[1], view.border, first.y + y);
-      for (const AxisWeights& wx : columns) units.push_back(units_at(view, wx, wy, wz));
+      for (const AxisWeights& wx : columns) out.push_back(units_at(view, wx, wy, wz));
     }
   }
-  return units;
 }
 
 std::vector<Vec3i> vectors_at(const BlockGrid& to, const BlockGrid& from,

@@ -51,8 +51,10 @@ struct FieldGrid {
 };
 FieldGrid make_field_grid(const BlockGrid& grid, const Device& device);
 
-/// Returns the field in units at all pixels of a box, x fastest; 0 without vectors. On the host.
-std::vector<Vec3i> field_in_box(const FieldView& view, const Vec3i& first, const Vec3i& size);
+/// Finds the field in units at all pixels of a box, x fastest; 0 without vectors. On the host.
+/// `out`: of any size before.
+void find_field_in_box(const FieldView& view, const Vec3i& first, const Vec3i& size,
+                       std::vector<Vec3i>& out);
 
 /// Vectors (Q16) of one grid from those of another of the same image: the dense field of `from` at
 /// the centres of `to`. On the host.

@@ -20,7 +20,8 @@ void subtract_row(const SubtractJob& job, int64_t row) {
   const int64_t rows = static_cast<int64_t>(size.y) * size.z;
   const int64_t frame = row / rows;
   Vec3i at{0, static_cast<int32_t>(row % size.y), static_cast<int32_t>(row % rows / size.y)};
-  const std::vector<Vec3i> field = field_in_box(view_of(job, frame), at, {size.x, 1, 1});
+  std::vector<Vec3i> field;
+  find_field_in_box(view_of(job, frame), at, {size.x, 1, 1}, field);
   for (at.x = 0; at.x < size.x; ++at.x) {
     const Vec3i& d = field[static_cast<size_t>(at.x)];
     const DifferenceAt difference = difference_at(job, frame, at, d);

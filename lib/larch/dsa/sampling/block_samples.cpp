@@ -111,7 +111,7 @@ void BlockSamples::find_base(int64_t frame, int32_t block) {
   const FieldView view = base_places_.view(job_.base.vectors + frame * job_.base.grid->blocks(),
                                            border_field_of(*job_.config, is_volume()));
   base_at_centre_ = field_q16(field_sum_at_half(view, job_.grid->twice_centre(block)));
-  base_ = field_in_box(view, start_, block_);
+  find_field_in_box(view, start_, block_, base_);
   if (!is_volume()) take_base_part();
 }
 
