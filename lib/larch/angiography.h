@@ -150,8 +150,8 @@ struct SequenceTimes {
 /// next is read and uploaded, and the one before downloaded, scored and taken. Frames do not depend
 /// on the batches, nor on device and threads. Throws InputError where nothing counts or no contrast
 /// agent is found, UsageError for what the configuration cannot do with the values, MemoryError,
-/// DeviceError, Stopped, and what `read`, `begin` and `take` throw. UsageError for
-/// regions of another size than a frame, and frames that the sequence has not.
+/// DeviceError, Stopped, and what `read`, `begin` and `take` throw. It throws UsageError for
+/// regions of another size than a frame, too, and for frames that the sequence does not have.
 SequenceTimes subtract_sequence(const SequenceRequest& request, const BeginFrames& begin,
                                 const TakeFrames& take, const Context& context);
 

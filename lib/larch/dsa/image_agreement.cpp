@@ -8,7 +8,6 @@
 
 #include "larch/core/parallel.h"
 #include "larch/dsa/field/field.h"
-#include "larch/dsa/sampling/block_samples.h"
 
 namespace larch::dsa {
 namespace {
@@ -105,6 +104,9 @@ ImageAgreement::ImageAgreement(const ScoreBasis& basis, std::span<const uint16_t
   Context host = context;
   host.device = Device::cpu();
   corrected_ = dense_vectors(correction_grid(config, mask_.size), vectors, config, host);
+  const Vec3i& size = mask_.size;
+  around_.take(mask_.samples.data(), size, {-kAround, -kAround, 0}, size.x + kAround + 3,
+               size.y + kAround + 3);
 }
 
 void ImageAgreement::measure(size_t frame, FrameScores& out) const {
@@ -119,9 +121,6 @@ void ImageAgreement::measure(size_t frame, FrameScores& out) const {
           .to_vector()
           .front();
   const TapTable taps = gain_taps();
-  cpu::ImagePart mask;
-  mask.take(mask_.samples.data(), size, {-kAround, -kAround, 0}, size.x + kAround + 3,
-            size.y + kAround + 3);
   const FieldGrid whole = make_field_grid(make_block_grid(size, size, size), Device::cpu());
   const FieldGrid blocks = make_field_grid(corrected_.grid, Device::cpu());
   const Vec3i* vectors = corrected_.vectors.data();
@@ -130,8 +129,10 @@ void ImageAgreement::measure(size_t frame, FrameScores& out) const {
   for (const FieldView& field :
        {whole.view(nullptr, BorderField::kClamp), whole.view(&shifts_[frame], BorderField::kClamp),
         blocks.view(vectors, border_field_of(config_, /*is_volume=*/false))}) {
-    masks.push_back(
-        {{mask.at(0, 0), mask.stride(), taps.at}, size, field, /*is_constant=*/masks.size() < 2});
+    masks.push_back({{around_.at(0, 0), around_.stride(), taps.at},
+                     size,
+                     field,
+                     /*is_constant=*/masks.size() < 2});
   }
   std::vector<Differences> differences(3, Differences(shift));
   const uint16_t* contrast = filtered.values.data();

@@ -8,6 +8,7 @@
 
 #include "larch/dsa/field/field.h"
 #include "larch/dsa/registration.h"
+#include "larch/dsa/sampling/block_samples.h"
 #include "larch/dsa/scores.h"
 
 namespace larch::dsa {
@@ -30,6 +31,7 @@ class ImageAgreement {
   std::span<const Vec3i> shifts_{};
   const DsaConfig config_;
   DenseVectors corrected_{};
+  cpu::ImagePart around_{};  // the mask with samples around it, which all frames read
 };
 
 // A frame's motion is compared with its rigid shift, and with no motion at all, before it is used.

@@ -35,8 +35,8 @@ std::vector<Vec3i> vectors_of(std::span<const BlockMatch> matches);
 /// for all pixels.
 bool takes_spline(const DsaConfig& config, const Vec3i& size);
 
-/// What the dense field of frames is interpolated between, on a device: the vectors of blocks, or
-/// those of a spline at every pixel.
+/// Holds the vectors between which the dense field of frames is interpolated, on a device: those of
+/// blocks, or those of a spline at every pixel.
 struct DenseVectors {
   BlockGrid grid{};
   Buffer<Vec3i> vectors{};  ///< by frame and block of the grid, Q16

@@ -52,7 +52,7 @@ struct FieldGrid {
 FieldGrid make_field_grid(const BlockGrid& grid, const Device& device);
 
 /// Finds the field in units at all pixels of a box, x fastest; 0 without vectors. On the host.
-/// `out`: of any size before.
+/// `out` may have any size before.
 void find_field_in_box(const FieldView& view, const Vec3i& first, const Vec3i& size,
                        std::vector<Vec3i>& out);
 

@@ -113,7 +113,8 @@ class BlockSamples {
   std::vector<bool> is_filtered_{};
   std::vector<uint16_t> sampled_;
   std::vector<Vec3i> base_{};  // by pixel of the block, units
-  // Of a picture with a base field: base + the pixel's position in the part, rows padded.
+  // Pictures with a base field have here the base plus the pixel's position in the part, by padded
+  // row.
   std::vector<int32_t> x_units_{}, y_units_{};
 };
 
