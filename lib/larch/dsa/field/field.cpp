@@ -134,12 +134,23 @@ void find_field_in_box(const FieldView& view, const Vec3i& first, const Vec3i& s
     out.assign(pixels, units_at(view, {}, {}, {}));
     return;
   }
+  out.clear();
+  const auto has_all_pixels = [](const FieldAxis& axis) {
+    return axis.twice_centre(axis.count - 1) == 2 * (axis.count - 1);
+  };
+  if (std::all_of(view.axes, view.axes + 3, has_all_pixels)) {
+    for (int32_t row = 0; row < size.y * size.z; ++row) {
+      const int64_t y = first.y + row % size.y, z = first.z + row / size.y;
+      const Vec3i* there = view.vectors + (z * view.axes[1].count + y) * view.axes[0].count;
+      for (int32_t x = first.x; x < first.x + size.x; ++x) out.push_back(units_of(there[x]));
+    }
+    return;
+  }
   std::vector<AxisWeights> columns;
   columns.reserve(static_cast<size_t>(size.x));
   for (int32_t x = 0; x < size.x; ++x) {
     columns.push_back(axis_weights(view.axes[0], view.border, first.x + x));
   }
-  out.clear();
   for (int32_t z = 0; z < size.z; ++z) {
     const AxisWeights wz = axis_weights(view.axes[2], view.border, first.z + z);
     for (int32_t y = 0; y < size.y; ++y) {
@@ -154,6 +165,7 @@ std::vector<Vec3i> vectors_at(const BlockGrid& to, const BlockGrid& from,
   const FieldGrid places = make_field_grid(from, Device::cpu());
   const FieldView view = places.view(vectors.data(), border);
   std::vector<Vec3i> out;
+  out.reserve(static_cast<size_t>(to.blocks()));
   for (int32_t block = 0; block < to.blocks(); ++block) {
     out.push_back(field_q16(field_sum_at_half(view, to.twice_centre(block))));
   }

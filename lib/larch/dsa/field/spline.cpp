@@ -174,7 +174,7 @@ BlockGrid pixel_grid(const Vec3i& size) {
 
 Buffer<Vec3i> spline_field(const BlockGrid& grid, std::span<const Vec3i> vectors,
                            const Context& context) {
-  const auto blocks = static_cast<size_t>(grid.blocks());
+  const auto blocks = static_cast<size_t>(std::max<int64_t>(grid.blocks(), 1));
   const std::array<SplineAxis, 2> axes{SplineAxis(grid, 0), SplineAxis(grid, 1)};
   const size_t frames = vectors.size() / blocks;
   const auto nodes = static_cast<size_t>(axes[0].nodes()) * static_cast<size_t>(axes[1].nodes());
@@ -190,7 +190,7 @@ Buffer<Vec3i> spline_field(const BlockGrid& grid, std::span<const Vec3i> vectors
   const Vec3i& size = grid.image;
   SplineJob job;
   job.size = size;
-  job.frames = static_cast<int64_t>(vectors.size() / blocks);
+  job.frames = static_cast<int64_t>(frames);
   std::array<Buffer<NodeWeights>, 2> weights;
   for (size_t a = 0; a < 2; ++a) {
     weights[a] = Buffer<NodeWeights>(device, std::span<const NodeWeights>(axes[a].weights()));

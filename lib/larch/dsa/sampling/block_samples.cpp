@@ -119,11 +119,11 @@ void BlockSamples::find_base(int64_t frame, int32_t block) {
 void BlockSamples::take_base_part() {
   x_units_.clear();
   y_units_.clear();
+  const Vec3i* base = base_.data();
   for (int32_t y = 0; y < block_.y; ++y) {
-    for (int32_t x = 0; x < block_.x; ++x) {
-      const Vec3i& base = base_[static_cast<size_t>(y * block_.x + x)];
-      x_units_.push_back((start_.x + x) * kUnit + base.x);
-      y_units_.push_back((start_.y + y) * kUnit + base.y);
+    for (int32_t x = 0; x < block_.x; ++x, ++base) {
+      x_units_.push_back((start_.x + x) * kUnit + base->x);
+      y_units_.push_back((start_.y + y) * kUnit + base->y);
     }
     const auto row_end = static_cast<size_t>((y + 1) * padded_);
     x_units_.resize(row_end, x_units_.back());
@@ -147,8 +147,9 @@ void BlockSamples::take_parts() {
   const int32_t depth = is_volume() ? reach_ : 0;
   const Vec3i first = start_ + centre_ - Vec3i{reach_, reach_, depth};
   const int32_t columns = static_cast<int32_t>(padded_) + 2 * reach_, rows = block_.y + 2 * reach_;
-  at_zero_.resize(static_cast<size_t>(block_.z + 2 * depth));
-  for (int32_t z = 0; z < block_.z + 2 * depth; ++z) {
+  const int32_t planes = block_.z + 2 * depth;
+  at_zero_.resize(static_cast<size_t>(planes));
+  for (int32_t z = 0; z < planes; ++z) {
     at_zero_[static_cast<size_t>(z)].take(job_.mask_at_zero, job_.grid->image,
                                           first + Vec3i{0, 0, z}, columns, rows);
   }
@@ -206,10 +207,10 @@ void BlockSamples::between_pixels(const Vec3i& units) {
 void BlockSamples::whole_voxels(const Vec3i& from_centre) {
   const Vec3i from = from_centre + Vec3i{reach_, reach_, reach_};
   uint16_t* out = sampled_.data();
-  for (int32_t z = 0; z < block_.z; ++z) {
-    const ImagePart& plane = at_zero_[static_cast<size_t>(from.z + z)];
+  const ImagePart* plane = at_zero_.data() + from.z;
+  for (int32_t z = 0; z < block_.z; ++z, ++plane) {
     for (int32_t y = 0; y < block_.y; ++y, out += padded_) {
-      std::copy_n(plane.at(from.x, from.y + y), block_.x, out);
+      std::copy_n(plane->at(from.x, from.y + y), block_.x, out);
     }
   }
 }

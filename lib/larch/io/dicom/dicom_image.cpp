@@ -348,19 +348,26 @@ DicomPixels& DicomImage::pixels_of(int object) {
       bad(of_file.path,
           "it was changed after its header was read; is it being copied? Start again");
     }
-    if (options_.digest && hashed_.insert(object).second) {
-      const std::string digest = pixels_->sha256();
-      if (!digest.empty()) options_.digest(of_file.path, digest);
-    }
   }
   return *pixels_;
+}
+
+void DicomImage::read_frames(int object, const FrameRange& frames, std::span<std::byte> to) {
+  DicomPixels& pixels = pixels_of(object);
+  pixels.read(frames, to);
+  // The first frames of a sequence do not wait for the digest.
+  const DicomObject& of_file = objects_[static_cast<size_t>(object)];
+  const bool is_last = frames.first + frames.count == of_file.frames;
+  if (!is_last || !options_.digest || !hashed_.insert(object).second) return;
+  const std::string digest = pixels.sha256();
+  if (!digest.empty()) options_.digest(of_file.path, digest);
 }
 
 void DicomImage::read(int64_t from, std::span<std::byte> to) {
   const Vec3i& size = header_.grid.size;
   const int64_t slice = int64_t{size.x} * size.y * header_.channels * bytes_of(header_.component);
   const FrameRange slices{from / slice, static_cast<int64_t>(to.size()) / slice};
-  if (is_sequence_) return pixels_of(0).read(slices, to);
+  if (is_sequence_) return read_frames(0, slices, to);
   if (!problem_.empty()) throw InputError(problem_);
   for (int64_t i = 0; i < slices.count; ++i) {
     const int64_t number = slices.first + i;
@@ -382,7 +389,7 @@ const std::byte* DicomImage::read_plane(const DicomPlane& plane) {
   const Component component = component_of(objects_[static_cast<size_t>(plane.object)].format);
   DicomPixels& pixels = pixels_of(plane.object);
   stored_.resize(static_cast<size_t>(pixels.samples_of_frame() * bytes_of(component)));
-  pixels.read({plane.frame, 1}, stored_);
+  read_frames(plane.object, {plane.frame, 1}, stored_);
   return stored_.data();
 }
 

@@ -43,6 +43,7 @@ class DicomImage : public ImageFile {
   void read_segments(int slice, std::span<float> out);
   DicomPlane plane_of_frame(int64_t frame) const;
   DicomPixels& pixels_of(int object);
+  void read_frames(int object, const FrameRange& frames, std::span<std::byte> to);
 
   ReadOptions options_;
   bool is_sequence_;
