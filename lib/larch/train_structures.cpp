@@ -256,15 +256,12 @@ void fit_cases(const KnownStructure& known, std::vector<SurfaceCase>& all, bound
     poses = std::move(truth.cases);
     model.mean_distance_mm = std::move(truth.mean_distance_mm);
   }
-  parallel_for(context.threads, static_cast<int64_t>(all.size()), 1,
-               [&](int64_t begin, int64_t end) {
-                 for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-                   if (!known.mean_distance_mm.empty()) {
-                     poses[i] = pose::fit_pose(all[i].mask, known.mean_distance_mm);
-                   }
-                   all[i].distance_mm = pose::distance_map(all[i].mask, kLongestMap);
-                 }
-               });
+  parallel_for_each(context.threads, static_cast<int64_t>(all.size()), 1, [&](size_t i) {
+    if (!known.mean_distance_mm.empty()) {
+      poses[i] = pose::fit_pose(all[i].mask, known.mean_distance_mm);
+    }
+    all[i].distance_mm = pose::distance_map(all[i].mask, kLongestMap);
+  });
   for (size_t i = 0; i < all.size(); ++i) {
     all[i].pose = poses[i].pose;
     if (poses[i].touches_border) {

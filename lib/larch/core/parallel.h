@@ -15,6 +15,14 @@ namespace larch {
 void parallel_for(int threads, int64_t count, int64_t grain,
                   const std::function<void(int64_t begin, int64_t end)>& body);
 
+/// The same with body(index) for each index.
+template <class Body>
+void parallel_for_each(int threads, int64_t count, int64_t grain, const Body& body) {
+  parallel_for(threads, count, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) body(i);
+  });
+}
+
 /// Returns a grain of at most `most` that leaves each thread 32 ranges, where there are so many:
 /// the range that is taken last keeps the other threads waiting.
 constexpr int64_t fair_grain(int threads, int64_t count, int64_t most) {

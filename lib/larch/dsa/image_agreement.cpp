@@ -228,12 +228,8 @@ void confirm_frames(const ScoreBasis& basis, std::span<const uint16_t> stored,
                     SubtractedFrames& frames, std::vector<FrameScores>& scores,
                     const DsaConfig& config, const Context& context) {
   if (frames.matches.empty() || !confirms(config, basis.mask.size)) return;
-  parallel_for(context.threads, static_cast<int64_t>(scores.size()), 1,
-               [&](int64_t begin, int64_t end) {
-                 for (auto f = static_cast<size_t>(begin); f < static_cast<size_t>(end); ++f) {
-                   confirm_frame(basis, stored, frames, f, scores, config);
-                 }
-               });
+  parallel_for_each(context.threads, static_cast<int64_t>(scores.size()), 1,
+                    [&](size_t f) { confirm_frame(basis, stored, frames, f, scores, config); });
 }
 
 }  // namespace larch::dsa

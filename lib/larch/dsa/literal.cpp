@@ -197,16 +197,13 @@ void match_literally(const MatchJob& job, const Context& context) {
   const BlockGrid& grid = *job.grid;
   const int64_t blocks = grid.blocks();
   const int64_t pixels = static_cast<int64_t>(grid.block.x) * grid.block.y * grid.block.z;
-  parallel_for(context.threads, job.frames * blocks, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t frame = i / blocks;
-      const uint64_t* sums = terms.empty() ? nullptr : terms.data();
-      const Metric metric = sums == nullptr ? Metric::kEhd : Metric::kEntropy;
-      const LiteralBlock block(job, sums, frame, static_cast<int32_t>(i % blocks));
-      job.out[i] = dsa::match_literally(block, pixels, job.centre ? job.centre[frame] : Vec3i{},
-                                        grid.image.z > 1 ? 3 : 2, job.range, job.bin_shift[frame],
-                                        Ranking{metric, sums});
-    }
+  parallel_for_each(context.threads, job.frames * blocks, 1, [&](int64_t i) {
+    const int64_t frame = i / blocks;
+    const uint64_t* sums = terms.empty() ? nullptr : terms.data();
+    const LiteralBlock block(job, sums, frame, static_cast<int32_t>(i % blocks));
+    job.out[i] = dsa::match_literally(block, pixels, job.centre ? job.centre[frame] : Vec3i{},
+                                      grid.image.z > 1 ? 3 : 2, job.range, job.bin_shift[frame],
+                                      Ranking{job.config->metric, sums});
   });
 }
 
@@ -227,11 +224,8 @@ void replace_inconsistent(const BlockGrid& grid, std::span<BlockMatch> matches,
                           const Context& context) {
   const auto blocks = static_cast<size_t>(grid.blocks());
   const auto frames = static_cast<int64_t>(matches.size() / blocks);
-  parallel_for(context.threads, frames, 1, [&](int64_t begin, int64_t end) {
-    for (auto f = static_cast<size_t>(begin); f < static_cast<size_t>(end); ++f) {
-      replace_in_frame(grid, matches.subspan(f * blocks, blocks));
-    }
-  });
+  parallel_for_each(context.threads, frames, 1,
+                    [&](size_t f) { replace_in_frame(grid, matches.subspan(f * blocks, blocks)); });
 }
 
 }  // namespace larch::dsa

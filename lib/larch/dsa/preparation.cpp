@@ -252,11 +252,9 @@ size_t frame_before_onset(const SequenceRequest& request, const PreparedSequence
     const std::span<const int16_t> difference(batch.difference);
     const std::span<const uint8_t> validity(batch.validity);
     std::vector<Extremes> found(count);
-    parallel_for(context.threads, static_cast<int64_t>(count), 1, [&](int64_t begin, int64_t end) {
-      for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-        found[i] = extremes_of(difference.subspan(i * pixels, pixels),
-                               validity.subspan(i * pixels, pixels), source.size);
-      }
+    parallel_for_each(context.threads, static_cast<int64_t>(count), 1, [&](size_t i) {
+      found[i] = extremes_of(difference.subspan(i * pixels, pixels),
+                             validity.subspan(i * pixels, pixels), source.size);
     });
     extremes.insert(extremes.end(), found.begin(), found.end());
     onset = find_onset(extremes, first + count == wanted.size());

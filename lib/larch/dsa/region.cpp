@@ -36,47 +36,39 @@ std::vector<double> crossings(std::span<const Corner> corners, double y) {
 class WindowSums {
  public:
   WindowSums(std::span<const uint32_t> values, const Vec3i& size)
-      : size_(size), row_(static_cast<size_t>(size.x) + 1) {
-    sums_.resize(row_ * (static_cast<size_t>(size.y) + 1));
-    squares_.resize(sums_.size());
+      : size_(size), sums_((size_t(size.x) + 1) * (size_t(size.y) + 1)) {
+    size_t at = 0;
     for (int32_t y = 0; y < size.y; ++y) {
-      uint64_t sum = 0;
-      double squares = 0;
-      for (int32_t x = 0; x < size.x; ++x) {
-        const uint64_t v =
-            values[static_cast<size_t>(y) * static_cast<size_t>(size.x) + static_cast<size_t>(x)];
-        sum += v;
-        squares += static_cast<double>(v) * static_cast<double>(v);
-        const size_t at = index(x + 1, y + 1);
-        sums_[at] = sums_[index(x + 1, y)] + sum;
-        squares_[at] = squares_[index(x + 1, y)] + squares;
+      Sums row;
+      for (int32_t x = 0; x < size.x; ++x, ++at) {
+        const double v = values[at];
+        row = {row.value + v, row.square + v * v};
+        const Sums& above = sums_[index(x + 1, y)];
+        sums_[index(x + 1, y + 1)] = {above.value + row.value, above.square + row.square};
       }
     }
   }
-  /// Of the values within kReach of a pixel, as far as there are some.
-  struct Window {
-    double mean = 0, variance = 0;
-  };
-  Window around(int32_t x, int32_t y) const {
+  /// Returns mean and variance of the values within kReach of a pixel, as far as there are some.
+  std::pair<double, double> around(int32_t x, int32_t y) const {
     const int32_t x0 = std::max(0, x - kReach), x1 = std::min(size_.x, x + kReach + 1);
     const int32_t y0 = std::max(0, y - kReach), y1 = std::min(size_.y, y + kReach + 1);
     const double n = static_cast<double>(x1 - x0) * (y1 - y0);
-    const auto over = [&](const auto& table) {
-      return static_cast<double>(table[index(x1, y1)]) - static_cast<double>(table[index(x0, y1)]) -
-             static_cast<double>(table[index(x1, y0)]) + static_cast<double>(table[index(x0, y0)]);
+    const auto mean_of = [&](double Sums::*of) {
+      return (sums_[index(x1, y1)].*of - sums_[index(x0, y1)].*of - sums_[index(x1, y0)].*of +
+              sums_[index(x0, y0)].*of) /
+             n;
     };
-    const double mean = over(sums_) / n;
-    return {mean, std::max(0.0, over(squares_) / n - mean * mean)};
+    const double mean = mean_of(&Sums::value);
+    return {mean, std::max(0.0, mean_of(&Sums::square) - mean * mean)};
   }
 
  private:
-  size_t index(int32_t x, int32_t y) const {
-    return static_cast<size_t>(y) * row_ + static_cast<size_t>(x);
-  }
+  struct Sums {
+    double value = 0, square = 0;  // whole numbers below 2^53 and nearly so
+  };
+  size_t index(int32_t x, int32_t y) const { return size_t(y) * (size_t(size_.x) + 1) + size_t(x); }
   Vec3i size_;
-  size_t row_;
-  std::vector<uint64_t> sums_;
-  std::vector<double> squares_;
+  std::vector<Sums> sums_;
 };
 
 /// Returns the lines from `flat` that are not outside, as first line and number. `flat`: by line.

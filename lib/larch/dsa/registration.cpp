@@ -3,6 +3,7 @@
 #include "larch/dsa/registration.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "larch/dsa/field/field.h"
 #include "larch/dsa/field/flexible_shift.h"
@@ -80,11 +81,10 @@ Buffer<Vec3i> window_centres(const SequenceMask& mask, const SampledFrames& fram
     motion = frames.shifts;
   }
   for (const Vec3i& shift : motion) {
-    Vec3i nearest;
-    for (int axis = 0; axis < 3; ++axis) {
-      nearest[axis] = (shift[axis] + (1 << (kVectorBits - 1))) >> kVectorBits;
-    }
-    centres.push_back(nearest);
+    const auto nearest = [](int32_t q16) {
+      return (q16 + (1 << (kVectorBits - 1))) >> kVectorBits;
+    };
+    centres.push_back({nearest(shift.x), nearest(shift.y), nearest(shift.z)});
   }
   return Buffer<Vec3i>(context.device, centres);
 }
@@ -127,20 +127,13 @@ std::vector<BlockMatch> match_over_field(MatchJob job, const BlockGrid& grid_bef
 
 /// Returns the block whose centre is nearest to a node, the first of equally near ones.
 int32_t nearest_block(const BlockGrid& blocks, const Vec3i& twice_node) {
-  Vec3i nearest;
-  for (int axis = 0; axis < 3; ++axis) {
-    const auto& starts = blocks.starts[static_cast<size_t>(axis)];
-    int32_t least = INT32_MAX;
-    for (int32_t i = 0; i < blocks.count[axis]; ++i) {
-      const int32_t centre = 2 * starts[static_cast<size_t>(i)] + blocks.block[axis] - 1;
-      const int32_t far = magnitude_of(centre - twice_node[axis]);
-      if (far < least) {
-        least = far;
-        nearest[axis] = i;
-      }
-    }
+  int32_t nearest = 0, least = INT32_MAX;
+  for (int32_t block = 0; block < blocks.blocks(); ++block) {
+    const Vec3i d = blocks.twice_centre(block) - twice_node;
+    const int32_t far = magnitude_of(d.x) + magnitude_of(d.y) + magnitude_of(d.z);
+    if (far < std::exchange(least, std::min(least, far))) nearest = block;
   }
-  return (nearest.z * blocks.count.y + nearest.y) * blocks.count.x + nearest.x;
+  return nearest;
 }
 
 /// Nodes as they are before they are moved: reliable where the blocks at them are.

@@ -87,18 +87,13 @@ void filter_at_zero(const FilterJob& job, const Context& context) {
   const Vec3i& size = job.size;
   const TapTable taps = gain_taps();
   const int64_t plane = static_cast<int64_t>(size.x) * size.y;
-  parallel_for(context.threads, job.frames * size.z, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      uint16_t* out = job.filtered + p * plane;
-      if (size.z == 1) {
-        filter_plane(job, job.samples + p * plane, out);
-        continue;
-      }
-      const MaskView volume{job.samples + p / size.z * size.z * plane, size, &taps};
-      Vec3i at{0, 0, static_cast<int32_t>(p % size.z)};
-      for (at.y = 0; at.y < size.y; ++at.y) {
-        for (at.x = 0; at.x < size.x; ++at.x, ++out) *out = volume_sample(volume, at * kUnit);
-      }
+  parallel_for_each(context.threads, job.frames * size.z, 1, [&](int64_t p) {
+    uint16_t* out = job.filtered + p * plane;
+    if (size.z == 1) return filter_plane(job, job.samples + p * plane, out);
+    const MaskView volume{job.samples + p / size.z * size.z * plane, size, &taps};
+    Vec3i at{0, 0, static_cast<int32_t>(p % size.z)};
+    for (at.y = 0; at.y < size.y; ++at.y) {
+      for (at.x = 0; at.x < size.x; ++at.x, ++out) *out = volume_sample(volume, at * kUnit);
     }
   });
 }

@@ -222,11 +222,9 @@ std::vector<uint8_t> steepest_pixels(const SequenceMask& mask, const Context& co
   const Vec3i& size = mask.size;
   const std::span<const uint16_t> values(mask.values.data(), mask.values.size());
   std::vector<int64_t> slopes(values.size());
-  parallel_for(context.threads, size.y, 16, [&](int64_t begin, int64_t end) {
-    for (auto y = static_cast<int32_t>(begin); y < end; ++y) {
-      for (int32_t x = 0; x < size.x; ++x) {
-        slopes[static_cast<size_t>(int64_t{y} * size.x + x)] = steepness(values, size, x, y);
-      }
+  parallel_for_each(context.threads, size.y, 16, [&](int32_t y) {
+    for (int32_t x = 0; x < size.x; ++x) {
+      slopes[static_cast<size_t>(int64_t{y} * size.x + x)] = steepness(values, size, x, y);
     }
   });
   // Where the mask does not count (collimator, saturation) and beside it no edge is looked for.
@@ -308,14 +306,12 @@ std::vector<FrameScores> score_frames(const ScoreBasis& basis, std::span<const u
   }
   // Two pieces of work for each frame, which fill different figures.
   const auto pieces = static_cast<int64_t>(2 * scores.size());
-  parallel_for(context.threads, pieces, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t piece = begin; piece < end; ++piece) {
-      const auto frame = static_cast<size_t>(piece / 2);
-      if (piece % 2 == 0) {
-        if (agreement) agreement->measure(frame, scores[frame]);
-      } else {
-        score_frame(basis, frames, frame, config.vessels, scores[frame]);
-      }
+  parallel_for_each(context.threads, pieces, 1, [&](int64_t piece) {
+    const auto frame = static_cast<size_t>(piece / 2);
+    if (piece % 2 == 0) {
+      if (agreement) agreement->measure(frame, scores[frame]);
+    } else {
+      score_frame(basis, frames, frame, config.vessels, scores[frame]);
     }
   });
   return scores;

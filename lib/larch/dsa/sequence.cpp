@@ -16,10 +16,6 @@
 namespace larch::dsa {
 namespace {
 
-int64_t pixels_of(const Vec3i& size) {
-  return static_cast<int64_t>(size.x) * size.y * size.z;
-}
-
 bool finds_blocks(const DsaConfig& config) {
   return config.method == Method::kBlock || config.method == Method::kFlex;
 }
@@ -96,11 +92,9 @@ void add_field_shapes(const BlockGrid& grid, BorderField border, SubtractedFrame
   if (out.vectors.empty()) return;
   const auto blocks = static_cast<size_t>(grid.blocks());
   const auto frames = static_cast<int64_t>(out.figures.size());
-  parallel_for(context.threads, frames, 1, [&](int64_t begin, int64_t end) {
-    for (auto f = static_cast<size_t>(begin); f < static_cast<size_t>(end); ++f) {
-      const std::span<const Vec3i> of_frame(out.vectors.data() + f * blocks, blocks);
-      out.figures[f].field = shape_of_field(grid, of_frame, border);
-    }
+  parallel_for_each(context.threads, frames, 1, [&](size_t f) {
+    const std::span<const Vec3i> of_frame(out.vectors.data() + f * blocks, blocks);
+    out.figures[f].field = shape_of_field(grid, of_frame, border);
   });
 }
 
@@ -255,7 +249,7 @@ BlockGrid correction_grid(const DsaConfig& config, const Vec3i& size) {
 }
 
 FrameBytes bytes_per_frame(const DsaConfig& config, const Vec3i& size, const SequenceWants& wants) {
-  const int64_t pixels = pixels_of(size);
+  const int64_t pixels = static_cast<int64_t>(size.x) * size.y * size.z;
   int64_t blocks = 1;
   if (finds_blocks(config)) {
     for (const Pass& pass : passes_of(config, size.z > 1)) {

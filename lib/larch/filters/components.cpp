@@ -99,10 +99,8 @@ class Components {
     const size_t blocks = std::clamp<size_t>(rows_ / 64, 1, static_cast<size_t>(threads));
     std::vector<Runs> parts(blocks);
     const auto begin_of = [&](size_t block) { return rows_ * block / blocks; };
-    parallel_for(threads, static_cast<int64_t>(blocks), 1, [&](int64_t begin, int64_t end) {
-      for (auto b = static_cast<size_t>(begin); b < static_cast<size_t>(end); ++b) {
-        parts[b] = block_of_rows(mask, foreground, begin_of(b), begin_of(b + 1));
-      }
+    parallel_for_each(threads, static_cast<int64_t>(blocks), 1, [&](size_t b) {
+      parts[b] = block_of_rows(mask, foreground, begin_of(b), begin_of(b + 1));
     });
     size_t all_runs = 0;
     for (const Runs& part : parts) all_runs += part.runs.size();
@@ -128,17 +126,15 @@ class Components {
   /// a row in order and different rows by several threads.
   template <class Visit>
   void each(Visit&& visit) const {
-    parallel_for(threads_, static_cast<int64_t>(rows_), 256, [&](int64_t begin, int64_t end) {
-      for (auto r = static_cast<size_t>(begin); r < static_cast<size_t>(end); ++r) {
-        const auto y = static_cast<int>(r % size_t(size_.y)),
-                   z = static_cast<int>(r / size_t(size_.y));
-        const bool at_border =
-            y == 0 || y == size_.y - 1 || (size_.z > 1 && (z == 0 || z == size_.z - 1));
-        const int64_t first = static_cast<int64_t>(r) * size_.x;
-        for (size_t run = all_.starts[r]; run < all_.starts[r + 1]; ++run) {
-          const auto [from, to] = all_.runs[run];
-          visit(run, first + from, at_border || from == 0 || to == size_.x);
-        }
+    parallel_for_each(threads_, static_cast<int64_t>(rows_), 256, [&](size_t r) {
+      const auto y = static_cast<int>(r % size_t(size_.y)),
+                 z = static_cast<int>(r / size_t(size_.y));
+      const bool at_border =
+          y == 0 || y == size_.y - 1 || (size_.z > 1 && (z == 0 || z == size_.z - 1));
+      const int64_t first = static_cast<int64_t>(r) * size_.x;
+      for (size_t run = all_.starts[r]; run < all_.starts[r + 1]; ++run) {
+        const auto [from, to] = all_.runs[run];
+        visit(run, first + from, at_border || from == 0 || to == size_.x);
       }
     });
   }

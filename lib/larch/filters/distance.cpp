@@ -35,23 +35,21 @@ std::vector<double> squares_in_rows(const Volume<uint8_t>& mask, int threads) {
   const Vec3i size = mask.size();
   const double spacing = mask.grid().spacing_mm.x;
   std::vector<double> squares(static_cast<size_t>(mask.voxels()), kFar);
-  parallel_for(threads, int64_t{size.y} * size.z, 64, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const Vec3i at{0, static_cast<int32_t>(r % size.y), static_cast<int32_t>(r / size.y)};
-      const uint8_t* row = mask.data() + r * size.x;
-      double* out = squares.data() + r * size.x;
-      for (int x = 0; x < size.x; ++x) {
-        if (row[x] != 0 && touches_background(mask, {x, at.y, at.z})) out[x] = 0;
-      }
-      // Steps to the nearest boundary voxel before, and then to the nearest one behind.
-      double steps = kFar;
-      for (int x = 0; x < size.x; ++x) out[x] = steps = out[x] == 0 ? 0 : steps + 1;
-      steps = kFar;
-      for (int x = size.x - 1; x >= 0; --x) {
-        steps = out[x] == 0 ? 0 : steps + 1;
-        const double mm = std::min(out[x], steps) * spacing;
-        out[x] = mm * mm;
-      }
+  parallel_for_each(threads, int64_t{size.y} * size.z, 64, [&](int64_t r) {
+    const Vec3i at{0, static_cast<int32_t>(r % size.y), static_cast<int32_t>(r / size.y)};
+    const uint8_t* row = mask.data() + r * size.x;
+    double* out = squares.data() + r * size.x;
+    for (int x = 0; x < size.x; ++x) {
+      if (row[x] != 0 && touches_background(mask, {x, at.y, at.z})) out[x] = 0;
+    }
+    // Steps to the nearest boundary voxel before, and then to the nearest one behind.
+    double steps = kFar;
+    for (int x = 0; x < size.x; ++x) out[x] = steps = out[x] == 0 ? 0 : steps + 1;
+    steps = kFar;
+    for (int x = size.x - 1; x >= 0; --x) {
+      steps = out[x] == 0 ? 0 : steps + 1;
+      const double mm = std::min(out[x], steps) * spacing;
+      out[x] = mm * mm;
     }
   });
   return squares;
@@ -110,10 +108,8 @@ template <class Body>
 void for_lines(const Grid& grid, int axis, int threads, const Body& body) {
   const Vec3i size = grid.size;
   const int64_t strides[3] = {1, size.x, int64_t{size.x} * size.y}, stride = strides[axis];
-  parallel_for(threads, grid.voxels() / size[axis], 256, [&](int64_t begin, int64_t end) {
-    for (int64_t line = begin; line < end; ++line) {
-      body(line / stride * stride * size[axis] + line % stride, stride);
-    }
+  parallel_for_each(threads, grid.voxels() / size[axis], 256, [&](int64_t line) {
+    body(line / stride * stride * size[axis] + line % stride, stride);
   });
 }
 

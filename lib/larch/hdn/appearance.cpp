@@ -220,10 +220,8 @@ Appearance learn_appearance(const std::vector<FinestImage>& images,
     for (const size_t fold : folds) {
       without[fold] = mean_of(looks, outside, margin, cases.fold_of, fold);
     }
-    parallel_for(context.threads, count, 1, [&](int64_t begin, int64_t end) {
-      for (auto c = static_cast<size_t>(begin); c < static_cast<size_t>(end); ++c) {
-        changes[c] = best_change(without.at(cases.fold_of[c]), images[c], poses[c]);
-      }
+    parallel_for_each(context.threads, count, 1, [&](size_t c) {
+      changes[c] = best_change(without.at(cases.fold_of[c]), images[c], poses[c]);
     });
     RelativePose squares{}, products{}, errors{}, gains{};
     for (size_t c = 0; c < changes.size(); ++c) {

@@ -76,12 +76,10 @@ namespace cpu {
 void make_channel(const ChannelJob& job, const Context& context) {
   const Vec3i size = job.voxels.size;
   const VolumeView<int32_t> view{job.out, size};
-  parallel_for(context.threads, int64_t{size.y} * size.z, 4, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const auto y = static_cast<int>(row % size.y), z = static_cast<int>(row / size.y);
-      for (int x = 0; x < size.x; ++x) {
-        view({x, y, z}) = channel_value(job.voxels, job.kind, x, y, z);
-      }
+  parallel_for_each(context.threads, int64_t{size.y} * size.z, 4, [&](int64_t row) {
+    const auto y = static_cast<int>(row % size.y), z = static_cast<int>(row / size.y);
+    for (int x = 0; x < size.x; ++x) {
+      view({x, y, z}) = channel_value(job.voxels, job.kind, x, y, z);
     }
   });
 }

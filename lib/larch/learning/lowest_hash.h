@@ -51,9 +51,8 @@ std::vector<T> lowest_hashes(const std::vector<T>& values, size_t count, int thr
         if (key <= bound) found[chunk].emplace_back(key, values[k]);
       }
     };
-    parallel_for(threads, static_cast<int64_t>(chunks), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t chunk = begin; chunk < end; ++chunk) search(static_cast<size_t>(chunk));
-    });
+    parallel_for_each(threads, static_cast<int64_t>(chunks), 1,
+                      [&](int64_t chunk) { search(static_cast<size_t>(chunk)); });
     std::vector<std::pair<uint64_t, T>> keyed;
     for (const auto& part : found) keyed.insert(keyed.end(), part.begin(), part.end());
     return keyed;

@@ -51,10 +51,8 @@ void matrix_votes(const MatrixVotesJob& job) {
     }
     if (!job.scores.empty()) job.scores[row] = h;
   };
-  parallel_for(job.context.threads, static_cast<int64_t>(matrix.rows), 256,
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t row = begin; row < end; ++row) vote_row(static_cast<size_t>(row));
-               });
+  parallel_for_each(job.context.threads, static_cast<int64_t>(matrix.rows), 256,
+                    [&](int64_t row) { vote_row(static_cast<size_t>(row)); });
 }
 
 }  // namespace cpu

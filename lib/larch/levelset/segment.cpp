@@ -35,15 +35,13 @@ void measure(LabelResult& result, int threads) {
   const auto is_end = [&](int64_t at, int32_t length) {
     return length > 1 && (at == 0 || at == length - 1);
   };
-  parallel_for(threads, rows, fair_grain(threads, rows, 256), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const float* values = phi.data() + row * size.x;
-      const int64_t inside = std::count_if(values, values + size.x, [](float v) { return v < 0; });
-      voxels += inside;
-      const bool has_end = size.x > 1 && (values[0] < 0 || values[size.x - 1] < 0);
-      if (has_end || (inside > 0 && (is_end(row % size.y, size.y) || is_end(row / size.y, size.z))))
-        touches_border = true;
-    }
+  parallel_for_each(threads, rows, fair_grain(threads, rows, 256), [&](int64_t row) {
+    const float* values = phi.data() + row * size.x;
+    const int64_t inside = std::count_if(values, values + size.x, [](float v) { return v < 0; });
+    voxels += inside;
+    const bool has_end = size.x > 1 && (values[0] < 0 || values[size.x - 1] < 0);
+    if (has_end || (inside > 0 && (is_end(row % size.y, size.y) || is_end(row / size.y, size.z))))
+      touches_border = true;
   });
   result.voxels = voxels;
   result.touches_border = touches_border;

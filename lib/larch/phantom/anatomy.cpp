@@ -181,14 +181,12 @@ SplineImage make_anatomy(int width, int height, int margin, double contrast, uin
   const int columns = width + 2 * margin, rows = height + 2 * margin;
   image.coefficients.resize(static_cast<size_t>(columns) * static_cast<size_t>(rows));
   const Body body{seed, static_cast<uint64_t>(number), std::min(width, height) / 512.0};
-  parallel_for(threads, rows, 8, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      for (int column = 0; column < columns; ++column) {
-        const double x = column - margin - 0.5 * (width - 1);
-        const double y = static_cast<double>(row) - margin - 0.5 * (height - 1);
-        image.coefficients[static_cast<size_t>(row * columns + column)] =
-            kMiddle + (contrast == 0 ? 0 : contrast * body.attenuation(x, y));
-      }
+  parallel_for_each(threads, rows, 8, [&](int64_t row) {
+    for (int column = 0; column < columns; ++column) {
+      const double x = column - margin - 0.5 * (width - 1);
+      const double y = static_cast<double>(row) - margin - 0.5 * (height - 1);
+      image.coefficients[static_cast<size_t>(row * columns + column)] =
+          kMiddle + (contrast == 0 ? 0 : contrast * body.attenuation(x, y));
     }
   });
   return image;

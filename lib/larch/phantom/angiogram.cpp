@@ -109,11 +109,9 @@ double vessel_attenuation(const Angiogram& a, const FrameMotion& motion, int fra
 void for_pixels(const AngiogramConfig& config, int threads,
                 const std::function<void(int x, int y, size_t pixel)>& body) {
   const int width = config.size[0];
-  parallel_for(threads, config.size[1], 8, [&](int64_t begin, int64_t end) {
-    for (int64_t y = begin; y < end; ++y) {
-      for (int x = 0; x < width; ++x) {
-        body(x, static_cast<int>(y), static_cast<size_t>(y * width + x));
-      }
+  parallel_for_each(threads, config.size[1], 8, [&](int64_t y) {
+    for (int x = 0; x < width; ++x) {
+      body(x, static_cast<int>(y), static_cast<size_t>(y * width + x));
     }
   });
 }

@@ -196,16 +196,14 @@ Volume<float> mean_distance(std::span<const Shape> shapes, std::span<const Simil
     grid.size[axis] = 2 + static_cast<int32_t>((all.edges_mm[axis] + longest / 4) / spacing);
   grid.origin_mm = all.centre_mm - (grid.size.cast<double>() - Vec3d{1, 1, 1}) * (spacing / 2);
   auto mean_mm = Volume<float>::unfilled(grid);
-  parallel_for(context.threads, grid.voxels(), 256, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Vec3d m = world_from_index(grid, grid.voxel(i).cast<double>());
-      double sum = 0;
-      for (size_t k = 0; k < shapes.size(); ++k) {
-        const Vec3d world_mm = fits[k].centre_mm + rotate(fits[k].rotation, m) * fits[k].scale;
-        sum += sample_distance(shapes[k].distance_mm, world_mm).mm / fits[k].scale;
-      }
-      mean_mm[i] = static_cast<float>(sum / static_cast<double>(shapes.size()));
+  parallel_for_each(context.threads, grid.voxels(), 256, [&](int64_t i) {
+    const Vec3d m = world_from_index(grid, grid.voxel(i).cast<double>());
+    double sum = 0;
+    for (size_t k = 0; k < shapes.size(); ++k) {
+      const Vec3d world_mm = fits[k].centre_mm + rotate(fits[k].rotation, m) * fits[k].scale;
+      sum += sample_distance(shapes[k].distance_mm, world_mm).mm / fits[k].scale;
     }
+    mean_mm[i] = static_cast<float>(sum / static_cast<double>(shapes.size()));
   });
   return mean_mm;
 }
@@ -287,10 +285,8 @@ PoseTruth fit_poses(std::span<const Volume<uint8_t>> masks, OrientationKind kind
         exp_of(log_of(mask.grid().voxel_volume_mm3()) / 3) / static_cast<double>(masks.size());
   const auto for_all = [&](const auto& body) {
     context.throw_if_stopped("stopped while poses were fitted to label maps");
-    parallel_for(context.threads, static_cast<int64_t>(masks.size()), 1,
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t i = begin; i < end; ++i) body(static_cast<size_t>(i));
-                 });
+    parallel_for_each(context.threads, static_cast<int64_t>(masks.size()), 1,
+                      [&](int64_t i) { body(static_cast<size_t>(i)); });
   };
   for_all([&](size_t i) {
     shapes[i] = shape_of(masks[i], "mask " + std::to_string(i));

@@ -260,13 +260,10 @@ Correspondence correspond(std::span<const Volume<float>> distances_mm, std::span
   out.mean_mm = template_of(mean_distance_mm);
   const Pose box = box_of_points(out.mean_mm);
   out.cases.resize(distances_mm.size());
-  parallel_for(context.threads, static_cast<int64_t>(distances_mm.size()), 1,
-               [&](int64_t begin, int64_t end) {
-                 for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-                   context.throw_if_stopped("stopped while meshes were fitted to label maps");
-                   out.cases[i] = correspond_case(distances_mm[i], poses[i], out.mean_mm, box);
-                 }
-               });
+  parallel_for_each(context.threads, static_cast<int64_t>(distances_mm.size()), 1, [&](size_t i) {
+    context.throw_if_stopped("stopped while meshes were fitted to label maps");
+    out.cases[i] = correspond_case(distances_mm[i], poses[i], out.mean_mm, box);
+  });
   return out;
 }
 

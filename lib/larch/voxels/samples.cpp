@@ -253,10 +253,8 @@ SampleSet draw_samples(const std::vector<TrainingVolume>& volumes, std::span<con
   std::vector<Drawn> drawn(which.size());
   const std::array<size_t, 2> counts{static_cast<size_t>(config.negatives_per_volume),
                                      static_cast<size_t>(config.positives_per_volume)};
-  parallel_for(threads, static_cast<int64_t>(which.size()), 1, [&](int64_t begin, int64_t end) {
-    for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k) {
-      drawn[k] = draw(volumes[which[k]].classes, counts, seed, which[k]);
-    }
+  parallel_for_each(threads, static_cast<int64_t>(which.size()), 1, [&](size_t k) {
+    drawn[k] = draw(volumes[which[k]].classes, counts, seed, which[k]);
   });
   SampleSet set;
   for (size_t k = 0; k < which.size(); ++k) {

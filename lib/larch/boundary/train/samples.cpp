@@ -176,10 +176,8 @@ Places draw_places(const std::vector<TrainingCase>& cases, const Meshes& meshes,
   const LevelView view = bare_view(model, level, halvings);
   std::vector<std::vector<Begun>> begun(cases.size());
   const auto for_cases = [&](const auto& body) {
-    parallel_for(context.threads, static_cast<int64_t>(cases.size()), 1,
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t c = begin; c < end; ++c) body(static_cast<size_t>(c));
-                 });
+    parallel_for_each(context.threads, static_cast<int64_t>(cases.size()), 1,
+                      [&](int64_t c) { body(static_cast<size_t>(c)); });
   };
   for_cases([&](size_t c) {
     for (const auto& mesh : meshes[c]) begun[c].push_back(begin(view, mesh));

@@ -329,10 +329,8 @@ void solve_motion(const BlockGrid& grid, std::span<const Vec3i> shifts,
   const auto blocks = static_cast<size_t>(grid.blocks());
   const Neighbours all = neighbours_of(grid);
   const auto frames = static_cast<int64_t>(shifts.size());
-  parallel_for(context.threads, frames, 1, [&](int64_t begin, int64_t end) {
-    for (auto f = static_cast<size_t>(begin); f < static_cast<size_t>(end); ++f) {
-      FrameSolve(grid, all, shifts[f], matches.subspan(f * blocks, blocks)).solve();
-    }
+  parallel_for_each(context.threads, frames, 1, [&](size_t f) {
+    FrameSolve(grid, all, shifts[f], matches.subspan(f * blocks, blocks)).solve();
   });
 }
 

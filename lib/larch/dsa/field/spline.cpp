@@ -149,11 +149,9 @@ void spline_field(const SplineJob& job, const Context& context) {
 
 void least_jacobians(const JacobianJob& job, const Context& context) {
   const int64_t pixels = static_cast<int64_t>(job.size.x) * job.size.y;
-  parallel_for(context.threads, job.frames * job.columns(), 16, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      job.least[i] = least_jacobian_of_column(job.size, job.vectors + i / job.columns() * pixels,
-                                              static_cast<int32_t>(i % job.columns()));
-    }
+  parallel_for_each(context.threads, job.frames * job.columns(), 16, [&](int64_t i) {
+    job.least[i] = least_jacobian_of_column(job.size, job.vectors + i / job.columns() * pixels,
+                                            static_cast<int32_t>(i % job.columns()));
   });
 }
 
@@ -179,12 +177,10 @@ Buffer<Vec3i> spline_field(const BlockGrid& grid, std::span<const Vec3i> vectors
   const size_t frames = vectors.size() / blocks;
   const auto nodes = static_cast<size_t>(axes[0].nodes()) * static_cast<size_t>(axes[1].nodes());
   std::vector<Vec3l> coefficients(frames * nodes);
-  parallel_for(context.threads, static_cast<int64_t>(frames), 1, [&](int64_t begin, int64_t end) {
-    for (auto f = static_cast<size_t>(begin); f < static_cast<size_t>(end); ++f) {
-      const auto of_frame = coefficients_of(axes, vectors.subspan(f * blocks, blocks));
-      std::copy(of_frame.begin(), of_frame.end(),
-                coefficients.begin() + static_cast<ptrdiff_t>(f * nodes));
-    }
+  parallel_for_each(context.threads, static_cast<int64_t>(frames), 1, [&](size_t f) {
+    const auto of_frame = coefficients_of(axes, vectors.subspan(f * blocks, blocks));
+    std::copy(of_frame.begin(), of_frame.end(),
+              coefficients.begin() + static_cast<ptrdiff_t>(f * nodes));
   });
   const Device& device = context.device;
   const Vec3i& size = grid.image;

@@ -62,9 +62,7 @@ void finish_frame(const SubtractJob& job, int64_t frame, std::vector<uint32_t>& 
 
 void subtract(const SubtractJob& job, const Context& context) {
   const int64_t rows = job.frames * job.size.y * job.size.z;
-  parallel_for(context.threads, rows, 16, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) subtract_row(job, row);
-  });
+  parallel_for_each(context.threads, rows, 16, [&](int64_t row) { subtract_row(job, row); });
   parallel_for(context.threads, job.frames, 1, [&](int64_t begin, int64_t end) {
     std::vector<uint32_t> counts;
     for (int64_t frame = begin; frame < end; ++frame) finish_frame(job, frame, counts);

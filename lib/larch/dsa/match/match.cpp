@@ -241,12 +241,10 @@ std::vector<uint32_t> count_differences(const BinShiftJob& job, int64_t frame) {
 namespace cpu {
 
 void bin_shifts(const BinShiftJob& job, const Context& context) {
-  parallel_for(context.threads, job.frames, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t f = begin; f < end; ++f) {
-      const std::vector<uint32_t> counts = count_differences(job, f);
-      const Spread spread = spread_of(counts.data(), static_cast<int32_t>(counts.size()));
-      job.shifts[f] = bin_shift_of(spread.deviation, job.least_shift);
-    }
+  parallel_for_each(context.threads, job.frames, 1, [&](int64_t f) {
+    const std::vector<uint32_t> counts = count_differences(job, f);
+    const Spread spread = spread_of(counts.data(), static_cast<int32_t>(counts.size()));
+    job.shifts[f] = bin_shift_of(spread.deviation, job.least_shift);
   });
 }
 

@@ -83,14 +83,12 @@ namespace cpu {
 
 void shrink(const ShrinkJob& job, const Context& context) {
   const Vec3i small{job.size.x / kShrink, job.size.y / kShrink, 1};
-  parallel_for(context.threads, job.frames * small.y, 16, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const uint16_t* frame =
-          job.samples + row / small.y * static_cast<int64_t>(job.size.x) * job.size.y;
-      for (int32_t x = 0; x < small.x; ++x) {
-        job.shrunk[row * small.x + x] =
-            shrunk_sample(frame, job.size.x, x, static_cast<int32_t>(row % small.y));
-      }
+  parallel_for_each(context.threads, job.frames * small.y, 16, [&](int64_t row) {
+    const uint16_t* frame =
+        job.samples + row / small.y * static_cast<int64_t>(job.size.x) * job.size.y;
+    for (int32_t x = 0; x < small.x; ++x) {
+      job.shrunk[row * small.x + x] =
+          shrunk_sample(frame, job.size.x, x, static_cast<int32_t>(row % small.y));
     }
   });
 }

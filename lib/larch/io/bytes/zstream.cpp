@@ -284,15 +284,13 @@ void ZWriter::deflate_pending(bool last) {
   const auto block_of = [&](size_t i) { return all.substr(i * block_bytes, block_bytes); };
   std::vector<std::string> blocks(count);
   std::vector<uLong> sums(count);
-  parallel_for(threads_, static_cast<int64_t>(count), 1, [&](int64_t begin, int64_t end) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      const std::string_view block = block_of(i),
-                             before = i == 0 ? std::string_view(dictionary_)
-                                             : all.substr(i * block_bytes - kWindow, kWindow);
-      blocks[i] = deflated(block, Packing::kDeflate, before, last && i + 1 == count, path_);
-      sums[i] =
-          crc32(0, reinterpret_cast<const Bytef*>(block.data()), static_cast<uInt>(block.size()));
-    }
+  parallel_for_each(threads_, static_cast<int64_t>(count), 1, [&](size_t i) {
+    const std::string_view block = block_of(i),
+                           before = i == 0 ? std::string_view(dictionary_)
+                                           : all.substr(i * block_bytes - kWindow, kWindow);
+    blocks[i] = deflated(block, Packing::kDeflate, before, last && i + 1 == count, path_);
+    sums[i] =
+        crc32(0, reinterpret_cast<const Bytef*>(block.data()), static_cast<uInt>(block.size()));
   });
   for (size_t i = 0; i < count; ++i) {
     const auto length = static_cast<z_off_t>(block_of(i).size());

@@ -20,16 +20,15 @@ namespace {
 template <class Body>
 void for_rows(const BrickLayout& layout, int threads, const Body& body) {
   const Vec3i size = layout.size;
-  parallel_for(threads, int64_t{size.z} * size.y, fair_grain(threads, int64_t{size.z} * size.y, 64),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t row = begin; row < end; ++row) {
-                   const auto y = static_cast<int32_t>(row % size.y);
-                   const auto z = static_cast<int32_t>(row / size.y);
-                   for (int32_t x = 0; x < size.x; x += kBrick) {
-                     body(layout.offset({x, y, z}), row * size.x + x, std::min(kBrick, size.x - x));
-                   }
-                 }
-               });
+  parallel_for_each(
+      threads, int64_t{size.z} * size.y, fair_grain(threads, int64_t{size.z} * size.y, 64),
+      [&](int64_t row) {
+        const auto y = static_cast<int32_t>(row % size.y);
+        const auto z = static_cast<int32_t>(row / size.y);
+        for (int32_t x = 0; x < size.x; x += kBrick) {
+          body(layout.offset({x, y, z}), row * size.x + x, std::min(kBrick, size.x - x));
+        }
+      });
 }
 
 void check_size(const BrickLayout& layout, const Vec3i& size, const char* what) {

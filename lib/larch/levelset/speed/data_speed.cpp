@@ -54,11 +54,9 @@ void make_data_speed(const DataSpeed& parts, int16_t* stored, const Context& con
   const Vec3i& count = parts.layout.count;
   const int64_t rows = int64_t{count.y} * count.z;
   const int64_t grain = fair_grain(context.threads, rows, 8);
-  parallel_for(context.threads, rows, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const auto y = static_cast<int32_t>(i % count.y), z = static_cast<int32_t>(i / count.y);
-      make_bricks(parts, {0, y * kBrick, z * kBrick}, stored);
-    }
+  parallel_for_each(context.threads, rows, grain, [&](int64_t i) {
+    const auto y = static_cast<int32_t>(i % count.y), z = static_cast<int32_t>(i / count.y);
+    make_bricks(parts, {0, y * kBrick, z * kBrick}, stored);
   });
 }
 

@@ -33,11 +33,9 @@ struct Beside {
 template <class F>
 void for_voxels(const Grid& grid, int threads, const F& f) {
   const int64_t rows = int64_t{grid.size.y} * grid.size.z;
-  parallel_for(threads, rows, 64, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      Vec3i at{0, static_cast<int32_t>(row % grid.size.y), static_cast<int32_t>(row / grid.size.y)};
-      for (; at.x < grid.size.x; ++at.x) f(at, row * grid.size.x + at.x);
-    }
+  parallel_for_each(threads, rows, 64, [&](int64_t row) {
+    Vec3i at{0, static_cast<int32_t>(row % grid.size.y), static_cast<int32_t>(row / grid.size.y)};
+    for (; at.x < grid.size.x; ++at.x) f(at, row * grid.size.x + at.x);
   });
 }
 

@@ -59,9 +59,8 @@ void route_training(const Ensemble& tree, const TreeConfig& config, const NodeSa
       route(k, parts[part][0], parts[part][1]);
     }
   };
-  parallel_for(threads, static_cast<int64_t>(parts.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t part = begin; part < end; ++part) route_part(static_cast<size_t>(part));
-  });
+  parallel_for_each(threads, static_cast<int64_t>(parts.size()), 1,
+                    [&](int64_t part) { route_part(static_cast<size_t>(part)); });
   for (const auto& part : parts) {
     for (size_t side = 0; side < 2; ++side) append(children[side], part[side]);
   }
