@@ -44,7 +44,7 @@ void matrix_votes(const MatrixVotesJob& job) {
       const SlotVote& weak = job.weaks[t];
       const bool vote = slot_vote(weak, matrix.codes.data(), matrix.rows, matrix.width, row);
       h += vote ? weak.alpha_q20 : -weak.alpha_q20;
-      bits |= static_cast<uint32_t>(vote) << (t % 32);
+      if (vote) bits |= 1U << (t % 32);
       if (t % 32 != 31 && t + 1 != job.weaks.size()) continue;
       if (!job.bits.empty()) job.bits[row * words + t / 32] = bits;
       bits = 0;
