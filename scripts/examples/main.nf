@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Detect on every case of a list:   nextflow run main.nf --model organ.pbt --list cases.tsv --out out
 // cases.tsv has the columns id and image, as for pbt-detect --list; the outputs are named by the id.
-// Exit codes: 5 (memory), 130 and 143 (stopped) are worth another try; 7 is "nothing found".
+// Exit codes: 5 (memory), 130 and 143 (stopped) are worth another try. A case in which nothing is found is
+// no failure, and is published.
 params.out = 'out'
 
 process detect {
     publishDir params.out, mode: 'copy'
     tag "${id}"
-    errorStrategy { task.exitStatus in [5, 130, 143] ? 'retry' : task.exitStatus == 7 ? 'ignore' : 'finish' }
+    errorStrategy { task.exitStatus in [5, 130, 143] ? 'retry' : 'finish' }
     maxRetries 2
     memory { 4.GB * task.attempt }
     cpus 2
@@ -22,7 +23,7 @@ process detect {
     script:
     """
     pbt-detect --model '${model}' --input '${image}' --output '${id}.nii.gz' \
-        --mesh '${id}.vtk' --threads ${task.cpus} --quiet
+        --mesh '${id}.vtk' --threads ${task.cpus} --reject-code 0 --quiet
     """
 }
 

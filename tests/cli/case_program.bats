@@ -115,6 +115,46 @@ import nibabel; i = nibabel.load('a.nii'); nibabel.save(nibabel.Nifti1Image(-i.g
   python "r = load('r.json')['metrics']; assert (r['ok'], r['rejected'], r['skipped']) == (1, 1, 1), r"
 }
 
+@test "--reject-code 0: results that are rejected do not fail the run, cases that fail do" {
+  images a b
+  /usr/bin/python3 -c "
+import nibabel; i = nibabel.load('a.nii'); nibabel.save(nibabel.Nifti1Image(-i.get_fdata(), i.affine), 'b.nii')"
+  expect 0 list --reject-code 0
+  [ "$(rows)" = "a ok;b rejected;" ]
+  has err.txt "warning: result rejected: "
+  expect 0 app -i b.nii -o one.nii.gz --reject-code 0
+  for more in "" --dry-run; do
+    expect 7 list --skip-existing $more
+    expect 0 list --skip-existing --reject-code 0 $more
+  done
+  expect 7 app -i b.nii -o one.nii.gz --skip-existing
+  expect 0 app -i b.nii -o one.nii.gz --skip-existing --reject-code 0
+  rm a.nii
+  expect 7 list --force --reject-code 0
+  [ "$(rows)" = "a failed;b rejected;" ]
+  expect 2 list --force --reject-code 1
+}
+
+@test "--part: runs over the parts of a list do each case once, and a dry run tells the cases that are missing" {
+  images a b c d e
+  expect 0 list --part 2,3
+  [ "$(rows)" = "b ok;e ok;" ]
+  expect 0 list --skip-existing --dry-run
+  [ "$(cut -d ' ' -f 1 out.txt | xargs)" = "id a c d" ]
+  expect 0 list --part 1,3
+  expect 0 list --part 3,3
+  expect 0 list --part 6,6
+  [ "$(rows)" = "a ok;b ok;c ok;d ok;e ok;" ]
+  expect 0 list --skip-existing --dry-run
+  [ ! -s out.txt ]
+  for part in 0,3 4,3 1; do expect 2 list --force --part $part; done
+  expect 2 app -i a.nii -o one.nii.gz --part 1,2
+  # Names are those of all parts.
+  printf 'id\timage\nx\ta.nii\ny\tb.nii\nx\tc.nii\n' > list.tsv
+  expect 3 list --output-dir new --part 2,3
+  absent new
+}
+
 @test "the report of a list has its cases, and a case that fails is not ok because it was so before" {
   images a b c
   expect 0 list --report r.json

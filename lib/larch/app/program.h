@@ -63,6 +63,8 @@ struct Program {
   std::function<ListedInputs()> listed_inputs{};
   /// The run is over a list, whose cases have records of their own.
   std::function<bool()> by_case = [] { return false; };
+  /// The exit code of a run whose results are rejected and of which nothing failed.
+  std::function<ExitCode()> reject_code = [] { return ExitCode::kRejected; };
   std::function<Outputs(Context&, const CheckedRun&)> run{};
   std::function<Plan(const Context&, const CheckedRun&)> plan{};
   std::function<void()> committed{};

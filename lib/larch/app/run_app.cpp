@@ -196,6 +196,12 @@ int show_plan(const Start& start, Console& console, const Context& context) {
   return 0;
 }
 
+/// Says why a result is rejected: an error, unless the run ends with 0. Returns the exit code.
+int reject(const std::string& text, ExitCode code, Console& console) {
+  console.log(code == ExitCode::kDone ? LogLevel::kWarning : LogLevel::kError, text);
+  return static_cast<int>(code);
+}
+
 int run_and_write(const Start& start, Console& console, const std::atomic<int>* stop) {
   const auto began = Clock::now();
   const CommonFlags& flags = start.run.line.common;
@@ -221,16 +227,16 @@ int run_and_write(const Start& start, Console& console, const std::atomic<int>* 
   write_all(start, context, outputs, began);
   log_end(console, outputs, seconds_since(began));
   if (outputs.status_word != "rejected") return 0;
-  console.error({"result rejected: " + outputs.status_reason});
-  return static_cast<int>(outputs.rejected_code);
+  const ExitCode code = outputs.rejected_code.value_or(start.run.program.reject_code());
+  return reject("result rejected: " + outputs.status_reason, code, console);
 }
 
 /// The exit code is that of the run which made the outputs.
-int skip(const EarlierCase& earlier, Console& console) {
+int skip(const EarlierCase& earlier, const Program& program, Console& console) {
   console.log(LogLevel::kInfo, earlier.what + "; nothing to do (--skip-existing)");
   if (!earlier.is_rejected) return 0;
-  console.error({"result rejected by the run that made it: " + earlier.reason});
-  return static_cast<int>(ExitCode::kRejected);
+  return reject("result rejected by the run that made it: " + earlier.reason, program.reject_code(),
+                console);
 }
 
 PlannedOutputs planned_of(const Program& program, const CommandLine& line,
@@ -280,7 +286,7 @@ int run_planned(const CheckedRun& run, const PlannedOutputs& planned, ListedInpu
   // Of a run over a list the report alone is written here, anew each time.
   if (goes_on_with_report(program, flags)) earlier.state = EarlierCase::State::kCompute;
   if (earlier.state == EarlierCase::State::kOther) throw OutputError(earlier.what);
-  if (earlier.state == EarlierCase::State::kSkip) return skip(earlier, console);
+  if (earlier.state == EarlierCase::State::kSkip) return skip(earlier, program, console);
   check_outputs(planned);
   return run_and_write({run, planned, earlier}, console, stop);
 }

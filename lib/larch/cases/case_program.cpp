@@ -55,13 +55,15 @@ void add_case(const detail::AnyCaseProgram& program, const CaseJob& job, Plan& p
 }
 
 /// Tells whether nothing would be computed for a case, because an earlier run did it. Throws if
-/// that is why the case would fail or be rejected.
+/// that is why the run would not end with 0.
 bool is_over(const ListedCases& list, const CheckedRun& run, size_t i) {
   const EarlierCase earlier =
       larch::detail::look_at_case(list.files[i], run.basis(list.inputs(i)), run.digests);
   if (earlier.state == EarlierCase::State::kOther) throw OutputError(earlier.what);
   if (earlier.state != EarlierCase::State::kSkip) return false;
-  if (earlier.is_rejected) throw Error(ExitCode::kRejected, earlier.reason + " by an earlier run");
+  if (earlier.is_rejected && run.program.reject_code() != ExitCode::kDone) {
+    throw Error(ExitCode::kRejected, earlier.reason + " by an earlier run");
+  }
   return true;
 }
 

@@ -132,8 +132,8 @@ Plan plan_cases(const AnyCaseProgram& program, const larch::detail::CheckedRun& 
 
 /// Runs a program over one image, as run_app does, or over a list. Of a list the folder gets the
 /// files and the record of each case and status.tsv; a case that fails does not stop the others and
-/// leaves <id>.failed.larch.json. The exit code is 7 if a case failed or was rejected, and 5 if
-/// memory is all that was missing.
+/// leaves <id>.failed.larch.json. The exit code is 7 if a case failed, --reject-code if some were
+/// only rejected, and 5 if memory is all that was missing.
 template <class Options, class Prepared>
 int run_case_app(const AppInfo& info, int argc, char** argv,
                  const CaseProgram<Options, Prepared>& cases) {
@@ -163,6 +163,7 @@ int run_case_app(const AppInfo& info, int argc, char** argv,
     if (cases.check) cases.check(options, given);
   };
   program.by_case = [&] { return images.is_list(); };
+  program.reject_code = [&] { return static_cast<ExitCode>(images.reject_code); };
   if (cases.cpu_alone) program.cpu_alone = [&] { return cases.cpu_alone(options); };
   program.companions = [&] { return images.companions(images.files()); };
   program.listed_inputs = [&] {

@@ -133,6 +133,7 @@ void Images::check(const GivenFlags& given) const {
     throw UsageError("give one of --input, --list and --dataset");
   }
   list.check();
+  if (part[0] > part[1]) throw UsageError("--part K,N: there is no part K of N; give 1,N to N,N");
   if (!list.dataset && list.part != DatasetPart::kTest) {
     throw UsageError("--dataset-part goes with --dataset");
   }
@@ -144,7 +145,7 @@ void Images::check(const GivenFlags& given) const {
          {std::pair(write.size() == 1 && write[0] == products.front().write, "--write"),
           std::pair(format == default_format, "--format"),
           std::pair(mesh_format == default_mesh_format, "--mesh-format"),
-          std::pair(carry.empty(), "--carry")}) {
+          std::pair(carry.empty(), "--carry"), std::pair(part[1] == 1, "--part")}) {
       if (!is_usual) throw UsageError(std::string(flag) + " goes with --list; leave it out");
     }
     return check_files(files());

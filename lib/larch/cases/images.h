@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +19,7 @@
 #include "larch/config/node.h"
 #include "larch/config/text.h"
 #include "larch/core/context.h"
+#include "larch/core/error.h"
 #include "larch/io/image/image.h"
 
 // Groups of flags that several executables have. The Options of an executable hold a group as a
@@ -99,7 +102,9 @@ struct Images {
   OutputDir output_dir{};
   std::vector<std::string> write{products.front().write};
   std::vector<std::string> carry{};
-  Bytes memory{};  ///< 0: not limited
+  Bytes memory{};                      ///< 0: not limited
+  std::array<uint64_t, 2> part{1, 1};  ///< K and N
+  int reject_code = static_cast<int>(ExitCode::kRejected);
   std::string default_format = format, default_mesh_format = mesh_format;
 
   template <class F>
@@ -124,6 +129,11 @@ struct Images {
       f(Field{"mesh-format", mesh_format, "with --list: ending of meshes"}.no_effect_on_results());
     }
     f(Field{"carry", carry, "with --list: further columns of the list to copy to status.tsv"}
+          .no_effect_on_results(),
+      Field{"part", part, "with --list: K,N does every Nth case, from the Kth on", 1, 1e6}
+          .no_effect_on_results(),
+      Field{"reject-code", reject_code, "exit code if results are rejected and no case failed"}
+          .one_of({0, 7})
           .no_effect_on_results(),
       Field{"memory", memory, memory_help}.no_effect_on_results());
   }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 #include <set>
 
 #include "larch/app/failures.h"
@@ -291,7 +292,8 @@ class ListRun {
     }
     const std::string and_rejected =
         rejected > 0 ? " and in " + std::to_string(rejected) + " " + program_.rejection : "";
-    return outputs.status("rejected", count + " cases failed" + and_rejected + see);
+    const auto code = failed > 0 ? std::optional(ExitCode::kRejected) : std::nullopt;
+    return outputs.status("rejected", count + " cases failed" + and_rejected + see, code);
   }
 
   const ListedCases& list_;
@@ -350,6 +352,14 @@ ListedCases::ListedCases(const detail::AnyCaseProgram& program, const CheckedRun
   for (size_t i = 0; program.check_names && i < cases.size(); ++i) {
     program.check_names(job(i, whole), all);
   }
+  // All names are checked whatever the part, since runs over the others write into this folder.
+  size_t kept = 0;
+  for (size_t i = images.part[0] - 1; i < cases.size(); i += images.part[1], ++kept) {
+    std::swap(cases[kept], cases[i]);
+    std::swap(files[kept], files[i]);
+  }
+  cases.resize(kept);
+  files.resize(kept);
   const larch::detail::CommonFlags& flags = run.line.common;
   if (!flags.force && !flags.skip_existing) require_free(files);
 }

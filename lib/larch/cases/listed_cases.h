@@ -20,10 +20,11 @@ struct ListedCases {
   ReadOptions read;
   const std::vector<CaseColumn>& columns;
 
-  /// Reads the list and checks all names before anything is done. Throws InputError (an id that
-  /// cannot be a file name), UsageError (two files of one name, an output that would replace an
-  /// input, a carried column that the list does not have or status.tsv has already) and OutputError
-  /// (an output is there and neither --force nor --skip-existing is given).
+  /// Reads the list and checks all names before anything is done, then keeps the cases of --part.
+  /// Throws InputError (an id that cannot be a file name), UsageError (two files of one name, an
+  /// output that would replace an input, a carried column that the list does not have or status.tsv
+  /// has already) and OutputError (an output is there and neither --force nor --skip-existing is
+  /// given).
   ListedCases(const detail::AnyCaseProgram& program, const larch::detail::CheckedRun& run,
               const Context& whole);
 
@@ -37,9 +38,9 @@ struct ListedCases {
 /// Does one case; warns before it of an image that --memory cannot hold.
 Outputs process(const detail::AnyCaseProgram& program, const CaseJob& job);
 
-/// Does all cases. Returns the figures of the run; its status is rejected, with exit code 7, if a
-/// case failed or was rejected, and with exit code 5 if memory is all that was missing. Throws
-/// Stopped when the stop flag of `context` is set, after the cases in work.
+/// Does all cases. Returns the figures of the run; its status is rejected if a case failed or was
+/// rejected, with the exit code of run_case_app. Throws Stopped when the stop flag of `context` is
+/// set, after the cases in work.
 Outputs run_listed_cases(const ListedCases& list, const detail::AnyCaseProgram& program,
                          const larch::detail::CheckedRun& run, const Context& context);
 

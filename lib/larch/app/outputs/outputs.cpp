@@ -94,7 +94,8 @@ Outputs& Outputs::grid(const std::string& input_path, const std::string& text) {
   return *this;
 }
 
-Outputs& Outputs::status(const std::string& word, const std::string& reason, ExitCode code) {
+Outputs& Outputs::status(const std::string& word, const std::string& reason,
+                         std::optional<ExitCode> code) {
   status_word = word;
   status_reason = reason;
   rejected_code = code;

@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -87,9 +88,9 @@ class Outputs {
   /// The grid of an input in words (describe(Grid)), for the record.
   Outputs& grid(const std::string& input_path, const std::string& text);
   /// "done" (the default) or "rejected": outputs are written, the reason logged, and `code` is the
-  /// exit code.
+  /// exit code; without it that is Program::reject_code.
   Outputs& status(const std::string& word, const std::string& reason = "",
-                  ExitCode code = ExitCode::kRejected);
+                  std::optional<ExitCode> code = {});
 
   struct File {
     std::string path;
@@ -114,7 +115,7 @@ class Outputs {
   std::vector<Report> reports;
   std::vector<std::string> notes;
   std::string status_word = "done", status_reason;
-  ExitCode rejected_code = ExitCode::kRejected;
+  std::optional<ExitCode> rejected_code{};
 };
 
 /// An output of a case, and what it is: the name, without dashes, of the flag that gives it in a
