@@ -151,7 +151,7 @@ import nibabel; i = nibabel.load('a.nii'); nibabel.save(nibabel.Nifti1Image(-i.g
   expect 2 app -i a.nii -o one.nii.gz --part 1,2
   # Names are those of all parts.
   printf 'id\timage\nx\ta.nii\ny\tb.nii\nx\tc.nii\n' > list.tsv
-  expect 3 list --output-dir new --part 2,3
+  expect 3 app --list list.tsv --output-dir new --part 2,3
   absent new
 }
 
