@@ -130,7 +130,7 @@ struct Images {
     }
     f(Field{"carry", carry, "with --list: further columns of the list to copy to status.tsv"}
           .no_effect_on_results(),
-      Field{"part", part, "with --list: K,N does every Nth case, from the Kth on", 1, 1e6}
+      Field{"part", part, "with --list: K,N does every Nth case, from the Kth on", 1, 10000}
           .no_effect_on_results(),
       Field{"reject-code", reject_code, "exit code if results are rejected and no case failed"}
           .one_of({0, 7})
