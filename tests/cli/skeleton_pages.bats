@@ -148,7 +148,7 @@ assert {'App', 'Version', 'GitRevision', 'Compiler', 'CUDA'} <= set(v), v"
   head -7 out.txt | grep -qF "skeleton-app --input a.txt --output b.txt"
   for flag in --input --copy --config --device --threads --seed --force --skip-existing --dry-run \
     --quiet --verbose --log-file --log-format --progress --report --no-sidecar --print-config \
-    --print-schema --slicer-xml --completion --version --help --help-config; do
+    --print-schema --slicer-xml --manual-page --completion --version --help --help-config; do
     has out.txt " $flag"
   done
   [ "$(awk '{ if (length($0) > 100) print }' out.txt | wc -l)" -eq 0 ]
@@ -176,6 +176,25 @@ assert '--style.widths' not in by_flag
 names = [p.find('name').text for p in by_flag.values()]
 assert len(set(names)) == len(names) and all(n.isidentifier() for n in names), names"
   done
+}
+
+@test "the manual page has all of the help, and the keys" {
+  expect 0 app --manual-page
+  for title in NAME SYNOPSIS EXAMPLES INPUTS OUTPUTS OPTIONS "COMMON FLAGS" CONFIGURATION "EXIT STATUS"; do
+    grep -qx ".SH $title" out.txt
+  done
+  mv out.txt page.1
+  python "
+import re, subprocess
+page = open('page.1').read().replace('\\\\-', '-')
+for flag in ('--help', '--help-config'):
+  text = subprocess.run(['$SKELETON', flag], capture_output=True, text=True).stdout
+  for name in re.findall(r'^  (?:-\\w, |    )?(--[\\w.-]+)', text, re.M):
+    assert re.search(r'^\\.B .*' + re.escape(name) + r'\\b', page, re.M), name"
+  command -v man >/dev/null || skip "man is not installed"
+  MANWIDTH=80 man --warnings --local-file page.1 >text.txt 2>warnings.txt
+  [ ! -s warnings.txt ]
+  grep -q -e '--style.widths' text.txt
 }
 
 @test "the completion script is valid and completes flags and words" {

@@ -46,7 +46,7 @@ struct CommonFlags {
   ProgressMode progress = ProgressMode::kAuto;
   bool no_sidecar = false, print_config = false, print_schema = false, slicer_xml = false;
   std::optional<Shell> completion;
-  bool version = false, help = false, help_config = false;
+  bool version = false, help = false, help_config = false, manual_page = false;
 
   template <class F>
   void fields(F&& f) {
@@ -71,6 +71,7 @@ struct CommonFlags {
       Field{"print-config", print_config, "print the effective configuration and stop"},
       Field{"print-schema", print_schema, "print the JSON Schema of the configuration and stop"},
       Field{"slicer-xml", slicer_xml, "print the description for 3D Slicer and stop"},
+      Field{"manual-page", manual_page, "print the manual page, for man -l, and stop"},
       Field{"completion", completion, "print a completion script for this shell and stop"},
       Field{"version", version, "print the version and stop; with --json, the build as JSON"},
       Field{"help,h", help, "print this and stop"},

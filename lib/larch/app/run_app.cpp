@@ -54,6 +54,7 @@ std::optional<std::string> information(const Program& program, const CommandLine
   if (flags.help_config) return config_help_page(program, line);
   if (flags.version) return version_page(program, line.json);
   if (flags.slicer_xml) return slicer_xml(program, line);
+  if (flags.manual_page) return manual_page(program, line);
   if (flags.completion) return bash_completion(program, line);
   return std::nullopt;
 }

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <functional>
+#include <cctype>
 
+#include "larch/app/build_info.h"
 #include "larch/app/pages/pages.h"
 #include "larch/config/json_text.h"
 #include "larch/config/text.h"
@@ -11,6 +12,9 @@ namespace larch::detail {
 namespace {
 
 constexpr size_t kWidth = 100;
+constexpr const char* kExitCodes =
+    "0 done, 1 bug, 2 usage, 3 input, 4 device, 5 memory, 6 output, 7 result rejected,\n"
+    "130 and 143 stopped by a signal.";
 
 /// Breaks `text` into lines; the first begins at column `column`, the others are indented.
 std::string wrapped(const std::string& text, size_t column, size_t indent) {
@@ -101,7 +105,12 @@ std::string default_text(const config::Node& node) {
   return bare ? json.get<std::string>() : json_text(json);
 }
 
-std::string flag_row(const config::Leaf& leaf) {
+/// A flag or a key, and what is said of it.
+struct Entry {
+  std::string left, right;
+};
+
+Entry flag_entry(const config::Leaf& leaf) {
   const ValueWords value = value_words(leaf.node);
   std::string left = leaf.short_flag.empty() ? "    " : leaf.short_flag + ", ";
   left += leaf.flag;
@@ -113,16 +122,30 @@ std::string flag_row(const config::Leaf& leaf) {
     remarks.push_back("default " + default_text(leaf.node));
   }
   const std::string tail = remarks.empty() ? "" : " (" + config::join(remarks, "; ") + ")";
-  return row(left, leaf.node.help + tail);
+  return {left, leaf.node.help + tail};
 }
 
-std::string section(const std::string& title, const std::vector<config::Leaf>& items,
-                    const std::function<bool(const config::Leaf&)>& wanted) {
-  std::string text;
-  for (const config::Leaf& leaf : items) {
-    if (wanted(leaf)) text += flag_row(leaf);
+/// What a key of the configuration may be.
+std::string values_of_key(const config::Leaf& leaf) {
+  return config::value_text(leaf.node) + "; default " + default_text(leaf.node);
+}
+
+struct Section {
+  std::string title;
+  std::vector<Entry> entries{};
+};
+
+/// Returns the flags but those of the configuration; no section is empty.
+std::vector<Section> sections_of(const CommandLine& line) {
+  std::vector<Section> sections{{"Inputs"}, {"Outputs"}, {"Options"}, {"Common flags"}};
+  for (const config::Leaf& leaf : line.app) {
+    const auto role = role_of(leaf.node);
+    const size_t place = !role ? 2 : is_output(*role) ? 1 : 0;
+    sections[place].entries.push_back(flag_entry(leaf));
   }
-  return text.empty() ? "" : "\n" + title + ":\n" + text;
+  for (const config::Leaf& leaf : line.shared) sections[3].entries.push_back(flag_entry(leaf));
+  std::erase_if(sections, [](const Section& section) { return section.entries.empty(); });
+  return sections;
 }
 
 /// A line or two for each key, if the elements of a list are structs.
@@ -157,6 +180,32 @@ std::string paragraphs(const std::string& text) {
   return result;
 }
 
+/// Text for roff, in which a dot or a quote at the beginning of a line would be a request.
+std::string roff(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    const bool begins = result.empty() || result.back() == '\n';
+    if (begins && (c == '.' || c == '\'')) result += "\\&";
+    if (c == '-' || c == '\\') result += '\\';
+    result += c == '\\' ? 'e' : c;
+  }
+  return result;
+}
+
+std::string upper(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+std::string roff_section(const std::string& title, const std::vector<Entry>& entries) {
+  std::string text = ".SH " + title + "\n";
+  for (const auto& [left, right] : entries) {
+    const size_t begin = std::min(left.find_first_not_of(' '), left.size());
+    text += ".TP\n.B " + roff(left.substr(begin)) + "\n" + roff(right) + "\n";
+  }
+  return text;
+}
+
 /// Words that may follow a flag; nothing for free text, numbers and files.
 std::string words_of(const config::Leaf& leaf) {
   if (leaf.flag == "--device") return "auto cpu cuda cuda:0";
@@ -174,21 +223,16 @@ std::string help_page(const Program& program, const CommandLine& line) {
       info.name + ": " + info.summary + "\n\nUsage: " + synopsis(program, line) + "\n";
   if (!info.examples.empty()) text += "\nExamples:\n";
   for (const std::string& example : info.examples) text += "  " + example + "\n";
-  const auto role = [](const config::Leaf& leaf) { return role_of(leaf.node); };
-  text +=
-      section("Inputs", line.app, [&](const auto& l) { return role(l) && !is_output(*role(l)); });
-  text +=
-      section("Outputs", line.app, [&](const auto& l) { return role(l) && is_output(*role(l)); });
-  text += section("Options", line.app, [&](const auto& l) { return !role(l); });
-  text += section("Common flags", line.shared, [](const auto&) { return true; });
+  for (const Section& section : sections_of(line)) {
+    text += "\n" + section.title + ":\n";
+    for (const Entry& entry : section.entries) text += row(entry.left, entry.right);
+  }
   if (!line.config.empty()) {
     text += "\nEvery configuration key is a flag too (such as " + line.config.front().flag +
             "); --help-config lists them.\n";
   }
   text += paragraphs(info.description);
-  text +=
-      "\nExit codes: 0 done, 1 bug, 2 usage, 3 input, 4 device, 5 memory, 6 output, 7 result "
-      "rejected,\n130 and 143 stopped by a signal.\n";
+  text += std::string("\nExit codes: ") + kExitCodes + "\n";
   if (!info.references.empty()) text += "\nReferences:\n";
   for (const std::string& reference : info.references) {
     text += "  " + wrapped(reference, 2, 4) + "\n";
@@ -202,10 +246,33 @@ std::string config_help_page(const Program& program, const CommandLine& line) {
   if (line.config.empty()) return text + "There are none.\n";
   for (const config::Leaf& leaf : line.config) {
     text += row(leaf.flag, leaf.node.help);
-    text += row("", config::value_text(leaf.node) + "; default " + default_text(leaf.node));
+    text += row("", values_of_key(leaf));
     if (leaf.node.prototype) text += keys_of_elements(leaf.node.prototype());
     if (!leaf.node.example.empty()) text += row("", "example " + leaf.node.example);
   }
+  return text;
+}
+
+std::string manual_page(const Program& program, const CommandLine& line) {
+  const AppInfo& info = program.info;
+  std::string text = ".TH " + upper(info.name) + " 1 \"\" \"Larch " + version() + "\"\n.SH NAME\n" +
+                     info.name + " \\- " + roff(info.summary) + "\n.SH SYNOPSIS\n" +
+                     roff(synopsis(program, line)) + "\n";
+  if (!info.description.empty()) text += ".SH DESCRIPTION\n" + roff(info.description) + "\n";
+  if (!info.examples.empty()) text += ".SH EXAMPLES\n.EX\n";
+  for (const std::string& example : info.examples) text += roff(example) + "\n";
+  if (!info.examples.empty()) text += ".EE\n";
+  for (const Section& section : sections_of(line)) {
+    text += roff_section(upper(section.title), section.entries);
+  }
+  std::vector<Entry> keys;
+  for (const config::Leaf& leaf : line.config) {
+    keys.push_back({leaf.flag, leaf.node.help + " (" + values_of_key(leaf) + ")"});
+  }
+  if (!keys.empty()) text += roff_section("CONFIGURATION", keys);
+  text += std::string(".SH EXIT STATUS\n") + kExitCodes + "\n";
+  if (!info.references.empty()) text += ".SH REFERENCES\n";
+  for (const std::string& reference : info.references) text += ".PP\n" + roff(reference) + "\n";
   return text;
 }
 

@@ -13,6 +13,8 @@ namespace larch::detail {
 std::string help_page(const Program& program, const CommandLine& line);
 /// Every configuration key with type, range, default and meaning.
 std::string config_help_page(const Program& program, const CommandLine& line);
+/// Returns the manual page, in roff: all of help_page, and the keys of the configuration.
+std::string manual_page(const Program& program, const CommandLine& line);
 /// Returns a script for bash that completes flags, words of a choice, and file names.
 std::string bash_completion(const Program& program, const CommandLine& line);
 /// Returns the description that 3D Slicer reads from a command-line module. Of the configuration,
