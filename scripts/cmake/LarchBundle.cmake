@@ -11,7 +11,8 @@ set_target_properties(${larch_tests} PROPERTIES INSTALL_RPATH ${larch_tests_to_l
 # DT_RPATH, unlike DT_RUNPATH, also serves the libraries that a library needs.
 if(TARGET larch_python)
   target_link_options(larch_python PRIVATE -Wl,--disable-new-dtags)
-  install(TARGETS larch_python RUNTIME_DEPENDENCY_SET larch_dependencies LIBRARY DESTINATION ${larch_python_dir})
+  install(TARGETS larch_python RUNTIME_DEPENDENCY_SET larch_dependencies
+          LIBRARY DESTINATION ${larch_python_dir} COMPONENT Python)
 endif()
 foreach(target ${larch_apps} ${larch_tests})
   target_link_options(${target} PRIVATE -Wl,--disable-new-dtags)

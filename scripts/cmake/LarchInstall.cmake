@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Larch authors
 # SPDX-License-Identifier: Apache-2.0
-# Installation: headers, libraries, the CMake package, relocatable executables, the archive of CPack.
+# Installation: headers, libraries, the CMake package, relocatable executables.
 # Included last, when every target exists.
 include(CMakePackageConfigHelpers)
 
@@ -50,17 +50,23 @@ set(larch_apps)
 if(LARCH_WITH_ITK)
   larch_executables_below(larch_apps ${PROJECT_SOURCE_DIR}/apps)
 endif()
-larch_origin(larch_bin_to_lib ${CMAKE_INSTALL_BINDIR} ${CMAKE_INSTALL_LIBDIR})
-set_target_properties(${larch_libraries} ${larch_skeleton} PROPERTIES INSTALL_RPATH "$ORIGIN")
-if(larch_apps)
-  set_target_properties(${larch_apps} PROPERTIES INSTALL_RPATH ${larch_bin_to_lib})
+# Where no library of this project or of a bundle stands beside them, executables need no path to libraries.
+if(BUILD_SHARED_LIBS OR LARCH_BUNDLE)
+  larch_origin(larch_bin_to_lib ${CMAKE_INSTALL_BINDIR} ${CMAKE_INSTALL_LIBDIR})
+  set_target_properties(${larch_libraries} ${larch_skeleton} PROPERTIES INSTALL_RPATH "$ORIGIN")
+  if(larch_apps)
+    set_target_properties(${larch_apps} PROPERTIES INSTALL_RPATH ${larch_bin_to_lib})
+  endif()
 endif()
 
+# What a build of some targets left out is not installed: static libraries that no program needs, the Python module.
 if(TARGET larch_python)
-  set(larch_python_dir ${CMAKE_INSTALL_LIBDIR}/python3/dist-packages)
-  larch_origin(larch_python_to_lib ${larch_python_dir} ${CMAKE_INSTALL_LIBDIR})
-  set_target_properties(larch_python PROPERTIES INSTALL_RPATH ${larch_python_to_lib})
-  install(TARGETS larch_python LIBRARY DESTINATION ${larch_python_dir})
+  set(larch_python_dir lib/python3/dist-packages)
+  if(BUILD_SHARED_LIBS OR LARCH_BUNDLE)
+    larch_origin(larch_python_to_lib ${larch_python_dir} ${CMAKE_INSTALL_LIBDIR})
+    set_target_properties(larch_python PROPERTIES INSTALL_RPATH ${larch_python_to_lib})
+  endif()
+  install(TARGETS larch_python LIBRARY DESTINATION ${larch_python_dir} COMPONENT Python OPTIONAL)
 endif()
 
 # The headers directly in lib/larch, the one for ITK, and what they include.
@@ -83,7 +89,7 @@ endwhile()
 install(FILES ${PROJECT_BINARY_DIR}/include/larch_build.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         COMPONENT Development)
 install(TARGETS larch larch_settings ${larch_libraries} EXPORT LarchTargets
-        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Development
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Development OPTIONAL
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(larch_skeleton AND BUILD_SHARED_LIBS)
   install(TARGETS ${larch_skeleton} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -108,15 +114,9 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/data-samples DESTINATION ${CMAKE_INSTALL
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/regression DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/larch)
 install(FILES ${PROJECT_SOURCE_DIR}/scripts/larch_runs.py ${PROJECT_SOURCE_DIR}/scripts/larch_content.py
         DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/larch)
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/larch)
+# Packages of Debian have a file copyright in place of it.
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/larch COMPONENT Licence)
 
 if(LARCH_BUNDLE)
   include(LarchBundle)
 endif()
-
-set(CPACK_GENERATOR TGZ)
-set(CPACK_PACKAGE_NAME larch)
-set(CPACK_PACKAGE_VENDOR "The Larch authors")
-set(CPACK_PACKAGE_FILE_NAME larch-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR})
-set(CPACK_STRIP_FILES ON)
-include(CPack)
