@@ -9,8 +9,10 @@
 #include "larch/cases/case_list.h"
 #include "larch/cases/images.h"
 #include "larch/config/config.h"
+#include "larch/core/text.h"
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
+#include "larch/models/json_layout.h"
 #include "larch/models/model_file.h"
 #include "larch/pipeline/boundary_training.h"
 #include "larch/pipeline/components.h"
@@ -34,6 +36,7 @@ constexpr auto enum_names(ModelKind*) {
 /// space.padding, features, mining and forest too.
 struct ModelConfig {
   ModelKind model = ModelKind::kVoxels;
+  ModelCard about;
   voxels::TrainConfig voxels;
   hdn::HdnConfig hdn;
   boundary::BoundaryConfig boundary;
@@ -44,13 +47,20 @@ struct ModelConfig {
             "voxels (a class of voxels, for pbt-detect), hdn (poses of structures, for hdn-detect) "
             "or boundary (shape and boundary of a structure, for boundary-refine)"});
     voxels.fields(f);
-    f(Field{"hdn", hdn, "with model hdn: the network"},
+    f(Field{"about", about, "what the model says of itself"},
+      Field{"hdn", hdn, "with model hdn: the network"},
       Field{"boundary", boundary, "with model boundary: shape and boundary"});
   }
   bool is_hdn() const { return model == ModelKind::kHdn; }
   bool is_boundary() const { return model == ModelKind::kBoundary; }
   /// Throws UsageError for keys of another model.
   void check() const {
+    for (const auto* text : {&about.name, &about.licence, &about.intended_use}) {
+      models::check_utf8(*text);
+      if (escaped(*text) != *text) {
+        throw UsageError("about: '" + *text + "' has control characters");
+      }
+    }
     if (!is_hdn()) config::require_default(hdn, "hdn.", "model hdn");
     if (!is_boundary()) config::require_default(boundary, "boundary.", "model boundary");
     if (model == ModelKind::kVoxels) return check_keys(voxels);
@@ -208,6 +218,7 @@ pipeline::TrainingFiles files_of(const Options& options, const Context& context)
   files.read.has_frame_flag = true;
   files.cases = options.images.select(options.config.columns(), files.read);
   files.labels = options.dataset_labels();
+  files.card = options.config.about;
   return files;
 }
 
@@ -265,7 +276,7 @@ int main(int argc, char** argv) {
       "pbt-train --list train.tsv --output scene.forest --classifier decision-forest",
       "pbt-train --list train.tsv --output head.hdn --config hdn.json --plot recall.png",
       "pbt-train --list train.tsv --output hip.bnd --config boundary.json --start-model hip.hdn"};
-  info.results_version = 4;  // boxes of forests are drawn log-uniformly
+  info.results_version = 5;  // models say what they are for
   info.references = {
       "Tu, Probabilistic boosting-tree, ICCV 2005",
       "Sharp, Implementing decision trees and forests on a GPU, ECCV 2008",

@@ -16,7 +16,7 @@ import zlib
 
 # Columns of tables, and keys of a model's JSON, that differ between runs of the same result.
 UNSTABLE_COLUMNS = ('seconds', 'ended', 'started', 'message')
-UNSTABLE_KEYS = ('format', 'version', 'tool_version', 'training')
+UNSTABLE_KEYS = ('format', 'version', 'tool_version', 'training', 'about')
 
 
 class Unreadable(Exception):

@@ -281,6 +281,7 @@ TrainResult grow(const Material& material, const TrainingRun& run,
       train(material.volumes, material.space, config, checkpoint.hooks(), &report, context);
   model.info.tool_version = run.tool_version;
   model.info.training_config_json = config::to_json(config).dump();
+  model.info.about = models::about_model(run.card, model.info.volume_digests);
   const std::pair<std::string, double> none("held_out_volumes", 0);
   if (*config.validation.fraction > 0 && std::ranges::count(report.figures, none) > 0) {
     context.warn("validation/fraction: " + std::to_string(material.volumes.size()) +

@@ -14,6 +14,7 @@
 
 #include "larch/boundary/boundary_config.h"
 #include "larch/core/context.h"
+#include "larch/data/model_info.h"
 #include "larch/data/pose.h"
 #include "larch/data/volume.h"
 #include "larch/hdn/hdn_config.h"
@@ -64,6 +65,7 @@ struct TrainingRun {
   std::string checkpoint{};    ///< file that is written as the training goes; empty: none
   bool resume = false;         ///< goes on from the checkpoint
   std::string tool_version{};  ///< for the model
+  ModelCard card{};            ///< the same
 };
 
 /// A model that was trained, and what the training says of it.

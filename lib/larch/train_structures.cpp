@@ -398,6 +398,7 @@ TrainResult train_network(const TrainingCases& cases, hdn::HdnConfig config,
       hdn::train_network(posed, start, config, shared, checkpoint.hooks(), *report, context);
   model.info.tool_version = run.tool_version;
   model.info.training_config_json = settings;
+  model.info.about = models::about_model(run.card, model.info.case_digests);
   std::vector<std::pair<std::string, double>> figures{
       {"training_cases", double(posed.size())},
       {"structures", double(model.structures.size())},
@@ -443,6 +444,7 @@ TrainResult train_boundary(const TrainingCases& cases, boundary::BoundaryConfig 
   }
   model.info.tool_version = run.tool_version;
   model.info.training_config_json = settings;
+  model.info.about = models::about_model(run.card, model.info.case_digests);
   std::vector<std::pair<std::string, double>> figures{
       {"training_cases", double(learned.size())},
       {"modes", double(model.shape.modes.size())},

@@ -99,6 +99,22 @@ assert r['metrics']['nodes'] >= 3, r"
   has err.txt "train.tsv"
 }
 
+@test "a model holds its name, licence, intended use and the digest of the list, whatever the order of that" {
+  (head -1 train.tsv; tail -n +2 train.tsv | tac) > turned.tsv
+  expect 0 train --list turned.tsv --output m.pbt --about.name organs --about.licence CC-BY-4.0
+  expect 0 "$BIN/pbt-train" --inspect m.pbt
+  has out.txt "name organs, licence CC-BY-4.0, intended_use research, not a medical device"
+  expect 0 "$BIN/pbt-train" --inspect m.pbt --export-json told.json
+  expect 0 "$BIN/pbt-train" --inspect "$BATS_FILE_TMPDIR/tiny.pbt" --export-json untold.json
+  python "
+import hashlib
+m, tiny = load('told.json'), load('untold.json')
+lines = ''.join(d + '\\n' for d in m['meta']['volume_digests'])
+assert m['about']['training_list'] == hashlib.sha256(lines.encode()).hexdigest() == tiny['about']['training_list']
+assert tiny['about']['name'] == '' and m['about'].pop('name') == 'organs'"
+  expect 2 train --list train.tsv --output n.pbt --about.licence "$(printf 'a\nb')"
+}
+
 @test "--export-json is JSON without loss: doubles are hexadecimal, the counts those of the tree" {
   expect 0 "$BIN/pbt-train" --inspect "$BATS_FILE_TMPDIR/tiny.pbt" --export-json m.json
   expect 0 "$BIN/pbt-train" --inspect "$BATS_FILE_TMPDIR/tiny.pbt"

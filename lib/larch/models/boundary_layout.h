@@ -83,6 +83,7 @@ void boundary_sections(V& v, boundary::Model& model) {
 template <class V>
 void sections(V& v, boundary::Model& model) {
   v.kind(kBoundaryKind);
+  about_section(v, model.info.about);
   boundary_sections(v, model);
 }
 

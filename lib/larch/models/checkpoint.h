@@ -25,6 +25,13 @@ inline std::string fingerprint(const std::string& settings, uint64_t seed,
   return sha256_of(text);
 }
 
+/// Returns what a model says of itself; `digests`: those of its training cases, in its order.
+inline ModelAbout about_model(const ModelCard& card, const std::vector<std::string>& digests) {
+  std::string lines;
+  for (const std::string& digest : digests) lines += digest + "\n";
+  return {card, sha256_of(lines)};
+}
+
 /// The checkpoint of a training, one of those that write_checkpoint writes: what it goes on from,
 /// and where it is kept as it goes.
 template <class Partial>

@@ -131,7 +131,7 @@ void layout(V& v, hdn::Appearance& appearance) {
 /// The origin of a model; what its validation says is a section of its own.
 template <class V>
 void info_layout(V& v, ModelInfo& info) {
-  auto& [tool_version, training, case_digests, seed, validation] = info;
+  auto& [tool_version, training, case_digests, seed, validation, about] = info;
   v("tool_version", tool_version, "version of Larch that trained it");
   v("seed", seed, "of all draws");
   v("case_digests", case_digests, "SHA-256 of each training case");
@@ -190,6 +190,7 @@ void network_sections(V& v, hdn::Model& model) {
 template <class V>
 void sections(V& v, hdn::Model& model) {
   v.kind(kNetworkKind);
+  about_section(v, model.info.about);
   network_sections(v, model);
 }
 

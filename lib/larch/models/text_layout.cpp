@@ -48,7 +48,7 @@ std::string counted(const std::string& name, const Json& list) {
 
 /// Returns a value in a few characters: of lists that take more, their length.
 std::string short_text(const Json& value, size_t most = kShortList) {
-  if (value.is_string()) return value.get<std::string>();
+  if (value.is_string()) return value.get<std::string>().empty() ? "-" : value.get<std::string>();
   if (value.is_number_float()) return number_text(value.get<double>(), 6);
   if (!value.is_array()) return value.is_object() ? "{}" : value.dump();
   std::string text;

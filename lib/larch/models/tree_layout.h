@@ -4,11 +4,26 @@
 
 #include <string>
 
+#include "larch/data/model_info.h"
 #include "larch/models/layout.h"
 #include "larch/tree/ensemble.h"
 
 /// Says what boosting trees consist of, whatever their features are.
 namespace larch::models {
+
+template <class V>
+void layout(V& v, ModelAbout& about) {
+  layout(v, about.card);
+  v("training_list", about.training_list,
+    "SHA-256 of the digests of the training cases, a line each");
+}
+/// Older models have no such section.
+template <class V>
+void about_section(V& v, ModelAbout& about) {
+  v.section("about", about,
+            {"what its makers say of the model, and what it learned from", /*required=*/false,
+             /*left_out=*/about.training_list.empty()});
+}
 
 template <>
 inline constexpr auto kLastEnumerator<tree::NodeReason> = tree::NodeReason::kPruned;

@@ -60,6 +60,7 @@ void model_sections(V& v, pbt::Model& model) {
 template <class V>
 void sections(V& v, pbt::Model& model) {
   v.kind({"pbt", 1, "probabilistic boosting trees"});
+  about_section(v, model.info.about);
   model_sections(v, model);
 }
 
@@ -136,6 +137,7 @@ void layout(V& v, ForestMeta& meta) {
 template <class V>
 void sections(V& v, forest::Model& model) {
   v.kind({"forest", 1, "a decision forest"});
+  about_section(v, model.info.about);
   v.section("meta", ForestMeta{model}, {"what the model says about itself"});
   v.section("classes", model.class_table, {"the classes"});
   v.section("class_weights", model.class_weight, {"factors of the counts of the classes"});

@@ -72,7 +72,7 @@ TrainingRun training_run(const TrainingFiles& files, const Context& context) {
                  "': starting from the root; unless this is the first run, see whether "
                  "--checkpoint names the file");
   }
-  return {files.checkpoint, files.resume && is_there, version()};
+  return {files.checkpoint, files.resume && is_there, version(), files.card};
 }
 
 Outputs training_outputs(const TrainingFiles& files, const TrainResult& result) {

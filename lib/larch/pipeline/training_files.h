@@ -27,6 +27,7 @@ struct TrainingFiles {
   bool resume = false;                 ///< go on from the checkpoint, if it exists
   ReadOptions read;                    ///< of images and labels
   std::vector<DatasetLabel> labels{};  ///< what a data set calls its labels
+  ModelCard card{};                    ///< what the model says of itself
 };
 
 /// Returns the labels of a map, of which a training uses no voxel because its data set calls them

@@ -744,7 +744,8 @@ py::dict train(Path path, In cases, const std::optional<Opened>& network, const 
   TrainKeys keys;
   TrainingRun run{.tool_version = LARCH_VERSION};
   read_keys("train", given, keys, call, key("device", call.device), key("model", kind),
-            key("seed", call.seed), key("checkpoint", run.checkpoint), key("resume", run.resume));
+            key("seed", call.seed), key("checkpoint", run.checkpoint), key("resume", run.resume),
+            key("about", run.card));
   const TrainingCases all = cases_of(cases, call);
   const hdn::Model* known =
       network ? &opened_as<hdn::ResidentModel>(network->model, "a network").model : nullptr;
@@ -935,7 +936,7 @@ images), affine, labels (of the same grid) or, for model hdn, poses by name; als
 and group: what makes cases alike. A sequence with __len__ and __getitem__ may read them when they are
 asked for. model: "voxels" (boosting trees or a forest), "hdn" or "boundary", which takes a network to
 start from; seed=0; checkpoint: a file that is written as the training goes; resume=True: go on from
-it; device="auto". Returns figures such as held_out_dice, and class_dice. Raises InputError for labels
+it; about: name, licence and intended_use of the model; device="auto". Returns figures such as held_out_dice, and class_dice. Raises InputError for labels
 that do not occur, UsageError, MemoryError.)",
          "path"_a, "cases"_a, "network"_a = py::none());
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "larch/core/context.h"
+#include "larch/data/model_info.h"
 #include "larch/features/box.h"
 #include "larch/image/integral.h"
 #include "larch/image/preprocess.h"
@@ -30,6 +31,7 @@ struct ModelInfo {
   /// and the threshold at which it was reached; "depth 0 log_loss" and "depth 0 auc" of the trees
   /// cut off there, and so on. Older models have some of them.
   std::vector<std::pair<std::string, double>> validation;
+  ModelAbout about{};
 
   /// Returns a measurement; none if there is none of this name.
   std::optional<double> measured(const std::string& name) const;

@@ -54,6 +54,23 @@ TEST_CASE("A model comes back from its file with the same bytes") {
   }
 }
 
+TEST_CASE(
+    "A model says what it is for; older ones, which do not, are read, and older programs read it") {
+  pbt::Model model = full_model();
+  CHECK(encode_model(model).sections.count("about") == 0);
+  model.info.about = {{"kidneys", "CC-BY-4.0", "research"}, "ab12"};
+  const pbt::Model read = model_of(bytes_of(model));
+  CHECK(read.info.about.card.name == "kidneys");
+  CHECK(read.info.about.card.intended_use == "research");
+  CHECK(read.info.about.training_list == "ab12");
+  CHECK(describe_model(read).find("licence CC-BY-4.0") != std::string::npos);
+  CHECK_FALSE(encode_model(model).at("about").required);
+  const pbt::Model older =
+      model_of(fixtures::edited(model, [](Container& file) { file.sections.erase("about"); }));
+  CHECK(older.info.about.card.intended_use.empty());
+  CHECK(describe_model(older).find("intended_use") == std::string::npos);
+}
+
 TEST_CASE("An ensemble comes back from its file, and its summary counts its trees") {
   const pbt::Model ensemble = fixtures::random_ensemble(3, 4);
   const std::string bytes = bytes_of(ensemble);

@@ -72,7 +72,7 @@ std::optional<ScoredThreshold> best_threshold(const Model& model,
 /// the held-out volumes.
 void validate(Model& model, const Material& m, std::span<const size_t> held_out,
               const Context& context) {
-  ModelInfo by_depth;
+  voxels::ModelInfo by_depth;
   const tree::Ensemble grown = grown_of(model);
   for (int depth = 0; depth <= model.depth(); ++depth) {
     const auto [log_loss, auc] = tree::score(
