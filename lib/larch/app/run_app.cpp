@@ -219,10 +219,14 @@ int run_and_write(const Start& start, Console& console, const std::atomic<int>* 
   console.finish();
   context.throw_if_stopped("stopped by a signal; no output was written");
   write_all(start, context, outputs, began);
+  // The report may have stdout for itself.
+  if (!flags.quiet && flags.report != "-") print(aligned(outputs.table));
+  const bool is_rejected = outputs.status_word == "rejected";
+  const int code = is_rejected ? static_cast<int>(outputs.rejected_code) : 0;
+  log_fields().code = code;
   log_end(console, outputs, seconds_since(began));
-  if (outputs.status_word != "rejected") return 0;
-  console.error({"result rejected: " + outputs.status_reason});
-  return static_cast<int>(outputs.rejected_code);
+  if (is_rejected) console.error({"result rejected: " + outputs.status_reason});
+  return code;
 }
 
 /// The exit code is that of the run which made the outputs.
@@ -319,6 +323,7 @@ int report_failure(Failure failure, const std::string& app, Console* console, in
     return stop_code != 0 ? stop_code : static_cast<int>(failure.code);
   }
   if (!failure.expected) failure.chain.front() = "unexpected: " + failure.chain.front();
+  log_fields().code = static_cast<int>(failure.code);
   console->error(failure.chain);
   return static_cast<int>(failure.code);
 }
