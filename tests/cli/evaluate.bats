@@ -35,8 +35,8 @@ check() {  # check 'python expression over r' report.json
   check "abs(u['surface_max_mm'] - 3) < 1e-9 and 0.3 < u['assd_mm'] < 1.5" shift.json
   check "abs(u['hd95_mm'] - 3) < 1e-9 and u['sensitivity'] == u['precision'] == 0.9" shift.json
   for mm in 0 2.9 3; do "$BIN/evaluate" -p a.nii.gz -r b.nii.gz --tolerance-mm $mm --report shift$mm.json -q; done
-  check "0.4 < u['surface_dice'] < 0.6" shift0.json
-  check "0.6 < u['surface_dice'] < 0.8" shift2.9.json
+  check "0.65 < u['surface_dice'] < 0.77" shift0.json  # of 1400 mm^2 the ends and 120 mm^2 of the sides are apart
+  check "0.9 < u['surface_dice'] < 0.95" shift2.9.json
   check "u['surface_dice'] == 1" shift3.json
   check "r['metrics']['dice'] == 0.9 and r['summary']['union']['dice']['cases'] == 1" shift.json
   check "r['cases'][0]['structures']['1'] == u" shift.json
@@ -418,7 +418,7 @@ PY
   /usr/bin/python3 - <<'PY'
 import json
 s = json.load(open("r.json"))["summary"]["liver"]["centre_error_mm"]
-assert list(s) == ["cases", "mean", "sd", "median", "p95", "mean_ci_low", "mean_ci_high"], s
+assert list(s) == ["cases", "mean", "sd", "median", "p95", "mean_ci_low", "mean_ci_high", "worst", "worst_case"], s
 assert (s["cases"], s["mean"], s["median"]) == (8, 4.5, 4.5) and abs(s["p95"] - 7.65) < 1e-12
 # Normal: 4.5 -+ 1.96 * 2.2913 / sqrt(8)
 assert abs(s["mean_ci_low"] - 2.91) < 0.2 and abs(s["mean_ci_high"] - 6.09) < 0.2, s

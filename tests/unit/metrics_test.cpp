@@ -157,7 +157,8 @@ TEST_CASE("both directions are pooled") {
   CHECK(d.median_mm == Approx(far_mm));
 }
 
-TEST_CASE("hd95 is the greater of both directions, and surface Dice the area within the tolerance") {
+TEST_CASE(
+    "hd95 is the greater of both directions, and surface Dice the area within the tolerance") {
   const auto within = [](const Mesh& a, const Mesh& b, double tolerance_mm) {
     return metrics::surface_distance(a, b, Context{}, tolerance_mm).surface_dice;
   };
@@ -166,7 +167,8 @@ TEST_CASE("hd95 is the greater of both directions, and surface Dice the area wit
   for (const Vec3i& t : far.triangles) a.triangles.push_back(t + Vec3i{4, 4, 4});
   a.vertices_mm.insert(a.vertices_mm.end(), far.vertices_mm.begin(), far.vertices_mm.end());
   const Mesh b = square(20, 1);
-  for (const auto& [p, q] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+  using Meshes = std::pair<const Mesh*, const Mesh*>;
+  for (const auto& [p, q] : {Meshes(&a, &b), Meshes(&b, &a)}) {
     const SurfaceDistance d = metrics::surface_distance(*p, *q, Context{});
     CHECK(d.hd95_mm == Approx(49));
     CHECK(d.p95_mm == Approx(1));
@@ -196,9 +198,9 @@ TEST_CASE("surface figures of boxes, by hand") {
   CHECK(apart.mean_mm == Approx((3 + 4.5) / 2).margin(0.002));
   CHECK(scored(plate, other, 4.5).surface_dice == 1);
   CHECK(scored(plate, other, 2.9).surface_dice == 0);
-  // A box in one that is 2 voxels = 2, 2, 3 mm larger on all sides. From the flat parts of its faces
-  // across z it is 3 mm, from the others 2 mm. The figures are those of a search through all pairs
-  // of triangles in numpy, on the surfaces of scikit-image.
+  // A box in one that is 2 voxels = 2, 2, 3 mm larger on all sides. From the flat parts of its
+  // faces across z it is 3 mm, from the others 2 mm. The figures are those of a search through all
+  // pairs of triangles in numpy, on the surfaces of scikit-image.
   const auto inner = box(grid, {6, 6, 4}, {24, 24, 8}), outer = box(grid, {4, 4, 2}, {26, 26, 10});
   const SurfaceDistance nested = scored(inner, outer, 2);
   CHECK(nested.hd95_mm == Approx(3.501).margin(0.01));

@@ -204,7 +204,8 @@ class ListRun {
   /// Keeps a case for the report, and says its end in a log for programs; people see the progress.
   void tell(size_t i, Ending ending, double seconds, const Outputs& outputs) {
     const std::string& id = list_.cases[i].id;
-    const int code = ending == kSkipped ? 0 : code_of(outputs);
+    const bool is_bad = ending == kRejected || ending == kFailed;
+    const int code = is_bad ? static_cast<int>(outputs.rejected_code) : 0;
     if (run_.line.common.log_format == larch::detail::LogFormat::kJson && ending != kFailed) {
       const larch::detail::LogScope at_end({id, code});
       context_.info("case '" + id + "' " + kWords[ending]);

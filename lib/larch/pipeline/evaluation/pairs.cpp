@@ -119,10 +119,14 @@ void add_names(Pairs& pairs) {
 Pairs find_pairs(const PairSource& source) {
   Pairs pairs;
   if (!source.dataset.empty()) {
-    for (const DatasetPart part : {DatasetPart::kTest, DatasetPart::kTraining}) {
-      pairs = pairs_of_dataset(source.dataset, part);
+    try {
+      pairs = pairs_of_dataset(source.dataset, DatasetPart::kTest);
+    } catch (const InputError&) {  // NOLINT(bugprone-empty-catch): many have no test images
+    }
+    find_predictions(source, pairs);
+    if (pairs.missing.size() == pairs.cases.size()) {
+      pairs = pairs_of_dataset(source.dataset, DatasetPart::kTraining);
       find_predictions(source, pairs);
-      if (pairs.missing.size() < pairs.cases.size()) break;
     }
   } else if (!source.list.empty()) {
     pairs = pairs_of_list(source);
