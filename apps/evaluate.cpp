@@ -3,8 +3,6 @@
 #include "larch/evaluate.h"
 
 #include <algorithm>
-#include <array>
-#include <filesystem>
 
 #include "larch/app/run_app.h"
 #include "larch/cases/case_list.h"
@@ -12,25 +10,21 @@
 #include "larch/config/config.h"
 #include "larch/io/image/image.h"
 #include "larch/io/mesh/mesh_io.h"
-#include "larch/pipeline/evaluation.h"
+#include "larch/pipeline/evaluation/evaluation.h"
+#include "larch/pipeline/evaluation/pairs.h"
+#include "larch/pipeline/evaluation/score_tables.h"
 
 namespace {
 
 using namespace larch;
 
-/// Predictions may be missing.
-const CaseColumns kPairs{"prediction", "reference", true, /*files_exist=*/false};
-
-enum class Kind { kLabels, kMeshes, kPoses };
-constexpr auto enum_names(Kind*) {
-  return std::to_array<EnumName<Kind>>(
-      {{Kind::kLabels, "labels"}, {Kind::kMeshes, "meshes"}, {Kind::kPoses, "poses"}});
-}
+using Kind = pipeline::PredictionKind;
 
 struct Options {
   Kind kind = Kind::kLabels;
   InputImage prediction, reference;
-  InputFile list, model;
+  InputFile list, dataset, model, baseline;
+  std::string prediction_dir;
   OutputFile table;
   std::vector<Allow> allow;
   Bytes memory;
@@ -44,8 +38,18 @@ struct Options {
       Field{"prediction,p", prediction, "segmentation to judge, mesh or file of poses"},
       Field{"reference,r", reference,
             "the truth; of a segmentation on the same grid, of a mesh another one or a label map"},
-      Field{"list", list, "instead of both: TSV or CSV with the columns prediction and reference"}
+      Field{"list", list,
+            "instead of both: TSV or CSV with the columns prediction and reference; with "
+            "--prediction-dir with image (or id) and label or poses"}
           .no_effect_on_results(),
+      Field{"dataset", dataset,
+            "with --prediction-dir: dataset.json of a Decathlon or nnU-Net folder with the labels"}
+          .no_effect_on_results(),
+      Field{"prediction-dir", prediction_dir,
+            "folder of the predictions, which are found by the ids of --list or --dataset"}
+          .no_effect_on_results(),
+      Field{"baseline", baseline,
+            "--table of another run, from which paired differences are given"},
       Field{"model", model,
             "with --kind poses: network of pbt-train, to whose mean shapes label maps are fitted"},
       Field{"table", table, "TSV with one line per case and structure"}, allow_field(allow),
@@ -56,10 +60,14 @@ struct Options {
   }
   ListedInputs listed_inputs() const;
   void check() const {
-    if (list && (prediction || reference)) {
-      throw UsageError("give either --list or --prediction and --reference");
+    const bool is_folder = !prediction_dir.empty();
+    if (is_folder != (list || dataset) && (is_folder || dataset)) {
+      throw UsageError("--prediction-dir and one of --list and --dataset go together; see --help");
     }
-    if (!list && !(prediction && reference)) {
+    if ((list || dataset) && (prediction || reference || (list && dataset))) {
+      throw UsageError("give either --prediction and --reference or --list or --dataset");
+    }
+    if (!list && !dataset && !(prediction && reference)) {
       throw UsageError("give --prediction and --reference, or --list; see --help");
     }
     if (kind == Kind::kPoses && !allow.empty() && !model) {
@@ -80,24 +88,20 @@ struct Options {
   }
 };
 
-/// Image and label of a case are its prediction and its reference.
-std::vector<Case> list_pairs(const Options& options) {
-  if (options.list) return read_case_list(options.list, kPairs);
-  const std::string name = std::filesystem::path(options.prediction.path).filename().string();
-  return {{name, options.prediction, options.reference}};
-}
-
-bool is_missing(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::status(path, error).type() == std::filesystem::file_type::not_found;
+pipeline::Pairs pairs_of(const Options& o) {
+  return pipeline::find_pairs(
+      {o.kind, o.prediction, o.reference, o.list, o.dataset, o.prediction_dir});
 }
 
 /// Order and ids of the cases are in the table.
 ListedInputs Options::listed_inputs() const {
-  if (list) {
-    ListedInputs all = cases::inputs_of_cases(list_pairs(*this), kPairs, /*order_matters=*/true);
+  if (list || dataset) {
+    const pipeline::Pairs pairs = pairs_of(*this);
+    const CaseColumns roles{"prediction", "reference"};
+    ListedInputs all = cases::inputs_of_cases(pairs.cases, roles, /*order_matters=*/true);
     for (RunInput& input : all.inputs) {
-      if (input.role == kPairs.image && is_missing(input.path)) input.text = "missing";
+      const bool is_missing = pairs.missing.contains(input.of_case);
+      if (input.role == roles.image && is_missing) input.text = "missing";
     }
     return all;
   }
@@ -110,18 +114,22 @@ ListedInputs Options::listed_inputs() const {
 }
 
 pipeline::EvaluationRequest request_of(const Options& options, const Context& context) {
-  const std::vector<Case> pairs = list_pairs(options);
+  const pipeline::Pairs pairs = pairs_of(options);
   const auto is_mesh = [](const Case& c) { return has_mesh_extension(c.label); };
-  if (options.kind == Kind::kMeshes && std::all_of(pairs.begin(), pairs.end(), is_mesh) &&
+  if (options.kind == Kind::kMeshes && std::ranges::all_of(pairs.cases, is_mesh) &&
       !(options.allow.empty() && options.config.labels.empty())) {
     throw UsageError("--allow and --labels are of references that are label maps; here are none");
   }
   const ReadOptions read = cases::Reading{.allow = options.allow}.read_options(context);
-  if (options.list) cases::warn_of_unread_columns(options.list, pairs, kPairs, {}, read);
+  if (options.list) {
+    cases::warn_of_unread_columns(options.list, pairs.cases, pairs.columns, {}, read);
+  }
+  if (!pairs.note.empty()) context.info(pairs.note);
   pipeline::EvaluationRequest request{
-      pairs, read, options.table, options.model, options.memory.count, options.config};
-  for (const Case& c : pairs) {
-    if (is_missing(c.image)) request.missing.insert(c.id);
+      pairs.cases,          read,           options.table, options.model,
+      options.memory.count, options.config, pairs.missing, pairs.names};
+  if (options.baseline) {
+    request.baseline = pipeline::read_baseline(options.baseline, pairs.cases, context);
   }
   return request;
 }
@@ -147,11 +155,13 @@ int main(int argc, char** argv) {
   info.name = "evaluate";
   info.summary = "Compare segmentations, meshes or poses with their references.";
   info.description =
-      "Measures overlap (Dice, Jaccard, total correct fraction, difference of volumes) and the "
-      "distance of surfaces in mm. "
+      "Measures overlap (Dice, Jaccard, sensitivity, precision, total correct fraction, difference "
+      "of volumes) and the distance of surfaces in mm. "
       "Each triangle of the marching-cubes surface of one mask counts by its area, and is measured "
       "from its centroid to the nearest point of the other surface. Both directions are pooled, "
-      "and mean, median, 95 % and maximum are given.\n\n"
+      "and the mean (assd_mm), median, 95 % and maximum are given; hd95_mm is the greater of the "
+      "95 % of the two directions, and surface_dice the share of the area of both within "
+      "--tolerance_mm of the other.\n\n"
       "Two empty masks have Dice 1 and distance 0. If one mask is empty, Dice is 0 and there is no "
       "distance (null in the report, n/a in the table). Figures over a list leave out what is "
       "missing and say how many cases they count. A label counts in the cases where it occurs, or "
@@ -172,16 +182,25 @@ int main(int argc, char** argv) {
       "pose, which has overlap 0 and no errors: it is missed. A structure without a pose in the "
       "reference is not there, and a pose of it is a false positive; if there are cases of both, "
       "confidence_auc is the share of pairs whose confidences are in the right order.\n\n"
-      "The report has mean, deviation, median, 95 % and a 95 % interval of the mean (bootstrap) of "
-      "each score over the cases. A list makes one result: a case whose prediction is missing has "
-      "Dice 0 and no distance, and the exit code is 7; the first case that cannot be used ends the "
-      "run.";
+      "With --prediction-dir a folder is scored that a program wrote with --list or --dataset: the "
+      "same list has the references (column label, or poses), or the data set has them (labels of "
+      "test images in labelsTs, where there are predictions of them, or else those of training "
+      "images). The prediction of a case is the file of its id, such as <id>.nii.gz, <id>.vtk or "
+      "<id>.poses.json.\n\n"
+      "A table is printed, unless --quiet is given: mean, deviation, median and the worst case of "
+      "the main scores of each structure. The report has all scores, with 95 % and a 95 % interval "
+      "of the mean (bootstrap); --baseline adds mean and interval of the paired differences from "
+      "the --table of another run, over the cases that both have. A list makes one result: a case "
+      "whose prediction is missing has Dice 0 and no distance, and the exit code is 7; the first "
+      "case that cannot be used ends the run.";
   info.examples = {
       "evaluate --prediction seg.nii.gz --reference truth.nii.gz --report metrics.json",
+      "evaluate --list samples/test.tsv --prediction-dir out --table scores.tsv",
+      "evaluate --dataset Task04/dataset.json --prediction-dir out --baseline scores.tsv",
       "evaluate --list cases.tsv --merge --table scores.tsv --report metrics.json",
       "evaluate --kind meshes --list cases.tsv --table errors.tsv",
       "evaluate --kind poses --list cases.tsv --report metrics.json"};
-  info.results_version = 3;  // the total correct fraction is among the scores
+  info.results_version = 4;  // more scores, and assd_mm is the name of the mean distance
   info.uses_seed = false;
   Hooks<Options> hooks;
   hooks.run = run;

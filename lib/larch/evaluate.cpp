@@ -37,7 +37,7 @@ double scale_error(const Vec3d& edges, const Vec3d& truth) {
 }
 
 void add_distances(const metrics::SurfaceDistance& d, StructureScores& out) {
-  out.scores.insert(out.scores.end(), {{"surface_mean_mm", d.mean_mm},
+  out.scores.insert(out.scores.end(), {{"assd_mm", d.mean_mm},
                                        {"surface_median_mm", d.median_mm},
                                        {"surface_p95_mm", d.p95_mm},
                                        {"surface_max_mm", d.max_mm}});
@@ -105,11 +105,15 @@ StructureScores scores_of(const std::string& name, const Overlap& o, const Struc
   if (config.surfaces) {
     const auto& [first, prediction, reference] = structure;
     require_memory(name, prediction, reference, surface_bytes, context);
-    add_distances(
-        metrics::surface_distance(mesh::marching_cubes(prediction, context, first),
-                                  mesh::marching_cubes(reference, context, first), context),
-        out);
+    const metrics::SurfaceDistance d = metrics::surface_distance(
+        mesh::marching_cubes(prediction, context, first),
+        mesh::marching_cubes(reference, context, first), context, config.tolerance_mm);
+    add_distances(d, out);
+    out.scores.push_back({"hd95_mm", d.hd95_mm});
+    out.scores.push_back({"surface_dice", d.surface_dice});
   }
+  out.scores.push_back({"sensitivity", o.sensitivity});
+  out.scores.push_back({"precision", o.precision});
   out.scores.push_back({"total_correct_fraction", o.total_correct_fraction});
   return out;
 }
@@ -297,22 +301,58 @@ double area_under_curve(std::span<const double> there, std::span<const double> a
   return pairs > 0 ? wins / pairs : kNone;
 }
 
+bool is_best_when_great(std::string_view score) {
+  constexpr std::string_view kShares[] = {
+      "dice",      "jaccard", "surface_dice",          "sensitivity",
+      "precision", "box_iou", "total_correct_fraction"};
+  return std::ranges::find(kShares, score) != std::end(kShares);
+}
+
 std::vector<SummaryRow> summarise(std::span<const CaseScores> cases) {
-  std::vector<std::pair<std::string, const char*>> order;
-  std::map<std::pair<std::string, std::string>, std::vector<double>> values;
+  std::vector<SummaryRow> out;
+  std::map<std::pair<std::string, std::string>, size_t> places;
+  std::vector<std::vector<double>> values;
+  const auto add = [&](const std::string& id, const std::string& structure, const Score& score) {
+    const auto [at, is_new] = places.try_emplace({structure, score.name}, out.size());
+    if (is_new) {
+      out.push_back({structure, score.name, {}, kNone, ""});
+      values.emplace_back();
+    }
+    values[at->second].push_back(score.value);
+    SummaryRow& row = out[at->second];
+    const bool is_worse = is_best_when_great(score.name)
+                              ? score.value < row.worst
+                              : std::abs(score.value) > std::abs(row.worst);
+    if (std::isnan(score.value) || !(is_worse || std::isnan(row.worst))) return;
+    row.worst = score.value;
+    row.worst_case = id;
+  };
   for (const CaseScores& scored : cases) {
     for (const StructureScores& s : scored.structures) {
-      for (const Score& score : s.scores) {
-        auto& list = values[{s.structure, score.name}];
-        if (list.empty()) order.emplace_back(s.structure, score.name);
-        list.push_back(score.value);
-      }
+      for (const Score& score : s.scores) add(scored.id, s.structure, score);
     }
   }
-  std::vector<SummaryRow> out;
-  out.reserve(order.size());
-  for (const auto& [structure, name] : order) {
-    out.push_back({structure, name, summarise(values[{structure, name}])});
+  for (size_t i = 0; i < out.size(); ++i) out[i].summary = summarise(values[i]);
+  return out;
+}
+
+std::vector<CaseScores> paired_differences(std::span<const CaseScores> cases,
+                                           const ScoreTable& baseline) {
+  std::vector<CaseScores> out;
+  for (const CaseScores& scored : cases) {
+    const auto theirs = baseline.find(scored.id);
+    if (theirs == baseline.end()) continue;
+    CaseScores differences{scored.id, {}};
+    for (StructureScores s : scored.structures) {
+      const auto same = theirs->second.find(s.structure);
+      if (same == theirs->second.end()) continue;
+      for (Score& score : s.scores) {
+        const auto found = same->second.find(score.name);
+        score.value -= found == same->second.end() ? kNone : found->second;
+      }
+      differences.structures.push_back(std::move(s));
+    }
+    if (!differences.structures.empty()) out.push_back(std::move(differences));
   }
   return out;
 }

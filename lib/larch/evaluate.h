@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,6 +38,7 @@ struct LabelScoreConfig {
   std::vector<int> ignore{};
   bool merge = false;
   bool surfaces = true;
+  double tolerance_mm = 1;
   template <class F>
   void fields(F&& f) {
     f(Field{"labels", labels, "labels to score; empty = all that occur, except 0"},
@@ -45,17 +48,19 @@ struct LabelScoreConfig {
             "voxels in which the reference has one of these labels are left out of every figure, "
             "as those of the label 'ignore' of nnU-Net"},
       Field{"merge", merge, "score only the union of the labels, as one structure"},
-      Field{"surfaces", surfaces, "measure surface distances too"});
+      Field{"surfaces", surfaces, "measure surface distances too"},
+      Field{"tolerance_mm", tolerance_mm, "surfaces so near agree, for surface_dice", 0, 1000});
   }
 };
 
 /// Scores each label (unless config.merge) and then the union of the labels, "union": dice,
 /// jaccard, prediction_mm3, reference_mm3, volume_difference_mm3, relative_volume_difference; with
-/// config.surfaces surface_mean_mm, surface_median_mm, surface_p95_mm and surface_max_mm; and
-/// total_correct_fraction. Voxels that are ignored belong to no structure: surfaces end there.
-/// Takes the turn of its job. Throws InputError if the grids differ, UsageError for
-/// prediction_labels without merge, and MemoryError, before they are made, if the surfaces of a
-/// structure take more than `surface_bytes`.
+/// config.surfaces assd_mm, surface_median_mm, surface_p95_mm and surface_max_mm of both directions
+/// pooled, hd95_mm, the greater one of both, and surface_dice, the share of the area within
+/// config.tolerance_mm; and sensitivity, precision and total_correct_fraction. Voxels that are
+/// ignored belong to no structure: surfaces end there. Takes the turn of its job. Throws InputError
+/// if the grids differ, UsageError for prediction_labels without merge, and MemoryError, before
+/// they are made, if the surfaces of a structure take more than `surface_bytes`.
 std::vector<StructureScores> score_labels(const LabelVolume& prediction,
                                           const LabelVolume& reference,
                                           const LabelScoreConfig& config, const Context& context,
@@ -69,7 +74,7 @@ std::pair<std::vector<int32_t>, std::vector<int32_t>> labels_in(const LabelVolum
                                                                 std::span<const int> ignore = {});
 
 /// Scores a mesh, as the structure "surface": mssd_mm, rms_mm, hd95_mm and hd_mm of the two
-/// directions, surface_mean_mm, surface_median_mm, surface_p95_mm and surface_max_mm of both
+/// directions, assd_mm, surface_median_mm, surface_p95_mm and surface_max_mm of both
 /// pooled, missed and false_positive, by which a mesh without triangles is nothing, and dice, which
 /// is NaN since there is no grid. Meshes are in mm of one world space. Takes the turn of its job.
 /// Throws MemoryError if the pieces that large triangles are cut into do not fit.
@@ -126,14 +131,28 @@ struct CaseScores {
   std::vector<StructureScores> structures;
 };
 
+/// Tells whether a score is the better the greater it is, as dice; others are best at 0.
+bool is_best_when_great(std::string_view score);
+
 /// A score of a structure over all cases that have it.
 struct SummaryRow {
   std::string structure;
   const char* score;
   Summary summary;
+  double worst;            ///< the smallest, or the farthest from 0 (is_best_when_great)
+  std::string worst_case;  ///< the id of the first case with it; empty if no case has the score
 };
 /// In the order in which structures and scores first occur.
 std::vector<SummaryRow> summarise(std::span<const CaseScores> cases);
+
+/// Scores by the id of the case, the structure and the name of the score.
+using ScoreTable = std::map<std::string, std::map<std::string, std::map<std::string, double>>>;
+
+/// Returns the scores less those of the same case and structure in `baseline`, NaN where it has no
+/// such score; cases and structures that it lacks are left out. summarise() gives the mean of the
+/// paired differences with its interval.
+std::vector<CaseScores> paired_differences(std::span<const CaseScores> cases,
+                                           const ScoreTable& baseline);
 
 /// Returns a TSV with the columns id, structure and one per score; "n/a" for NaN. Numbers are the
 /// shortest that read back the same.

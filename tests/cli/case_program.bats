@@ -49,8 +49,8 @@ assert l['Metrics'] == load('r.json')['metrics'] and load('r.json')['outputs'] =
       cmp out/$name.png one_$name.png
     done
     [ "$(ls -A out | wc -l)" -eq 10 ]  # two files and a record of each, and the table
-    [ "$(head -n 1 out/status.tsv)" = "$(printf 'id\tstatus\tmessage\tseconds\tcorner\tsite\tended')" ]
-    [ "$(cut -f 1,2,3,6 out/status.tsv | sed -n 2p)" = "$(printf 'a\tok\tn/a\tat a')" ]
+    [ "$(head -n 1 out/status.tsv)" = "$(printf 'id\tstatus\tmessage\tseconds\tcode\tcorner\tsite\tended')" ]
+    [ "$(cut -f 1,2,3,5,7 out/status.tsv | sed -n 2p)" = "$(printf 'a\tok\tn/a\t0\tat a')" ]
   done
   python "r = load('r.json')['metrics']; assert (r['cases'], r['ok']) == (3, 3), r
 s = load('out/b.larch.json')['Larch']
@@ -183,6 +183,38 @@ assert cases[0]['metrics'] == load('out/a.larch.json')['Larch']['Metrics'], case
 assert cases[0]['outputs'] == ['out/a.nii.gz'] and cases[1]['metrics'] != {}, cases"
   # Figures of cases that are skipped are those of their records.
   cut -f 1-2,4- out/status.tsv | grep -v ^c | cmp figures.tsv
+}
+
+@test "the table, the report and JSON lines of the log have the exit code of each case" {
+  images a b c d
+  /usr/bin/python3 -c "
+import nibabel; i = nibabel.load('a.nii'); nibabel.save(nibabel.Nifti1Image(-i.get_fdata(), i.affine), 'b.nii')"
+  rm c.nii
+  expect 7 list --report r.json --log-format json --threads 4
+  [ "$(cut -f 1,2,5 out/status.tsv | tail -n +2 | tr '\t\n' ' ;')" = "a ok 0;b rejected 7;c failed 3;d ok 0;" ]
+  python "
+lines = [json.loads(x) for x in open('err.txt')]
+assert len({x['run'] for x in lines}) == 1 and all('case' in x or x['app'] == 'smooth-app' for x in lines), lines
+ends = {x['case']: x['code'] for x in lines if 'case' in x and 'code' in x}
+assert ends == {'a': 0, 'b': 7, 'c': 3, 'd': 0}, ends
+assert 'case' not in lines[0] and 'case' not in lines[-1] and lines[-1]['code'] == 7, lines
+assert [c['code'] for c in load('r.json')['cases']] == [0, 7, 3, 0]"
+  cp err.txt first.txt
+  expect 7 list --skip-existing --log-format json -t 1
+  python "
+first, lines = ([json.loads(x) for x in open(name)] for name in ('first.txt', 'err.txt'))
+assert first[0]['run'] != lines[0]['run']
+assert {x['case']: x['code'] for x in lines if 'code' in x and 'case' in x} == {'a': 0, 'b': 7, 'c': 3, 'd': 0}, lines"
+  # One image: the lines of its case have the id that it would have in a list.
+  expect 0 app -i a.nii -o one.nii.gz --log-format json
+  python "
+last = json.loads(open('err.txt').read().splitlines()[-1])
+assert (last['case'], last['code']) == ('a', 0), last"
+  expect 3 app -i c.nii -o two.nii.gz --log-format json
+  python "assert json.loads(open('err.txt').read().splitlines()[-1])['code'] == 3"
+  # People see no line for each case.
+  expect 7 list --force
+  lacks err.txt "case 'a' ok"
 }
 
 @test "a run that fails writes its report, which the next run replaces, and no report of others" {

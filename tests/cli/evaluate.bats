@@ -32,7 +32,12 @@ check() {  # check 'python expression over r' report.json
   [ "$status" -eq 0 ]
   check "u['dice'] == 0.9 and abs(u['jaccard'] - 9 / 11) < 1e-12" shift.json
   check "u['prediction_mm3'] == 3000 and u['volume_difference_mm3'] == 0" shift.json
-  check "abs(u['surface_max_mm'] - 3) < 1e-9 and 0.3 < u['surface_mean_mm'] < 1.5" shift.json
+  check "abs(u['surface_max_mm'] - 3) < 1e-9 and 0.3 < u['assd_mm'] < 1.5" shift.json
+  check "abs(u['hd95_mm'] - 3) < 1e-9 and u['sensitivity'] == u['precision'] == 0.9" shift.json
+  for mm in 0 2.9 3; do "$BIN/evaluate" -p a.nii.gz -r b.nii.gz --tolerance-mm $mm --report shift$mm.json -q; done
+  check "0.65 < u['surface_dice'] < 0.77" shift0.json  # of 1400 mm^2 the ends and 120 mm^2 of the sides are apart
+  check "0.9 < u['surface_dice'] < 0.95" shift2.9.json
+  check "u['surface_dice'] == 1" shift3.json
   check "r['metrics']['dice'] == 0.9 and r['summary']['union']['dice']['cases'] == 1" shift.json
   check "r['cases'][0]['structures']['1'] == u" shift.json
 }
@@ -40,10 +45,10 @@ check() {  # check 'python expression over r' report.json
 @test "evaluate: an empty prediction has Dice 0 and no distance" {
   run "$BIN/evaluate" --prediction none.nii.gz --reference a.nii.gz --report lost.json
   [ "$status" -eq 0 ]
-  check "u['dice'] == 0 and u['surface_mean_mm'] is None and u['relative_volume_difference'] == -1" lost.json
+  check "u['dice'] == 0 and u['assd_mm'] is None and u['relative_volume_difference'] == -1" lost.json
   run "$BIN/evaluate" --prediction none.nii.gz --reference none.nii.gz --report none.json
   [ "$status" -eq 0 ]
-  check "u['dice'] == 1 and u['surface_mean_mm'] == 0" none.json
+  check "u['dice'] == 1 and u['assd_mm'] == 0" none.json
 }
 
 @test "evaluate by label and merged" {
@@ -89,7 +94,7 @@ check() {  # check 'python expression over r' report.json
 
 @test "evaluate without surfaces" {
   "$BIN/evaluate" --prediction a.nii.gz --reference b.nii.gz --surfaces=false --report fast.json
-  check "'surface_mean_mm' not in u and u['dice'] == 0.9" fast.json
+  check "'assd_mm' not in u and u['dice'] == 0.9" fast.json
 }
 
 @test "evaluate over a list: report and table" {
@@ -98,7 +103,7 @@ check() {  # check 'python expression over r' report.json
   check "[c['id'] for c in r['cases']] == ['same', 'shifted', 'lost']" list.json
   check "abs(r['summary']['union']['dice']['mean'] - 1.9 / 3) < 1e-12 and r['summary']['union']['dice']['median'] == 0.9" list.json
   check "abs(r['summary']['union']['dice']['sd'] - 0.5507570547) < 1e-9" list.json
-  check "r['summary']['union']['surface_mean_mm']['cases'] == 2" list.json
+  check "r['summary']['union']['assd_mm']['cases'] == 2" list.json
   [ "$(wc -l < list.tsv)" -eq 4 ]
   [ "$(head -n 1 list.tsv | cut -f 1-4)" = "$(printf 'id\tstructure\tdice\tjaccard')" ]
   [ "$(sed -n 3p list.tsv | cut -f 1-3)" = "$(printf 'shifted\tunion\t0.9')" ]
@@ -111,8 +116,8 @@ check() {  # check 'python expression over r' report.json
     run "$BIN/evaluate" --list gone.tsv $flags --table gone.out.tsv --report gone.json -f
     [[ "$status" -eq 7 && "$output" == *"1 of 2 predictions do not exist, such as '"*"gone.nii.gz'"* ]]
     check "r['status'] == 'rejected' and [c['structures']['union']['dice'] for c in r['cases']] == [0.9, 0]" gone.json
-    check "r['metrics']['dice'] == 0.45 and r['summary']['union']['surface_mean_mm']['cases'] == 1" gone.json
-    grep -Pq "^gone\tunion\t0\t0\tn/a\t3000\tn/a\tn/a\tn/a\tn/a\tn/a\tn/a\t0$" gone.out.tsv
+    check "r['metrics']['dice'] == 0.45 and r['summary']['union']['assd_mm']['cases'] == 1" gone.json
+    grep -Pq "^gone\tunion\t0\t0\tn/a\t3000\tn/a\tn/a\tn/a\tn/a\tn/a\tn/a\tn/a\t0\t0\tn/a\t0$" gone.out.tsv
     run "$BIN/evaluate" --list gone.tsv $flags --table new.tsv --dry-run
     [[ "$status" -eq 7 && "$output" == *"1 of 2 predictions do not exist"* ]]
   done
@@ -138,6 +143,97 @@ check() {  # check 'python expression over r' report.json
   [[ "$status" -eq 0 && "$output" == *"the prediction 'b5.nii.gz' has no label 3; it holds 5"* ]]
   run "$BIN/evaluate" --prediction none.nii.gz --reference a.nii.gz --merge
   [[ "$status" -eq 0 && "$output" == *"has no label 1; it holds none"* ]]
+}
+
+@test "evaluate --prediction-dir: what a list run wrote, by id; the table per structure with names and the worst case" {
+  mkdir -p folder/out && cd folder
+  for id in x y z; do cp ../a.nii.gz out/$id.nii.gz; done
+  printf 'image\tlabel\nx.nii.gz\t../a.nii.gz\ny.nii.gz\t../b.nii.gz\nz.nii.gz\t../two.nii.gz\n' > test.tsv
+  printf 'index\tname\tcolor\n1\tliver\t#000000\n' > out/x.tsv
+  touch out/x.png out/x.larch.json out/status.tsv
+  run "$BIN/evaluate" --list test.tsv --prediction-dir out --table t.tsv --report t.json
+  [[ "$status" -eq 0 && "$output" != *"nobody reads"* ]]
+  grep -Eq '^structure +score +n +mean +sd +median +worst +case$' <<< "$output"
+  grep -Eq '^1 liver +dice +3 +0.8556 +0.1711 +0.9 +0.6667 +z$' <<< "$output"
+  grep -Eq '^1 liver +sensitivity +3 +0.9667 +0.05774 +1 +0.9 +y$' <<< "$output"
+  grep -Eq '^2 +dice +1 +0 +n/a +0 +0 +z$' <<< "$output"
+  grep -Eq '^2 +hd95_mm +0 +n/a +n/a +n/a +n/a +$' <<< "$output"
+  check "r['summary']['1']['dice']['worst_case'] == 'z' and r['summary']['union']['dice']['worst'] == 0.9" t.json
+  printf 'id\tprediction\treference\nx\tout/x.nii.gz\t../a.nii.gz\ny\tout/y.nii.gz\t../b.nii.gz\nz\tout/z.nii.gz\t../two.nii.gz\n' > pairs.tsv
+  "$BIN/evaluate" --list pairs.tsv --table pairs.out.tsv -q
+  cmp t.tsv pairs.out.tsv
+  # Stdout has the table alone; --quiet takes it away, and a report on stdout has it for itself.
+  "$BIN/evaluate" --list test.tsv --prediction-dir out 2>/dev/null | head -n 1 | grep -q ^structure
+  [ -z "$("$BIN/evaluate" --list test.tsv --prediction-dir out -q)" ]
+  "$BIN/evaluate" --list test.tsv --prediction-dir out --report - 2>/dev/null | /usr/bin/python3 -m json.tool > /dev/null
+  # What is missing counts and is named; what may be two files, and a folder of others, is refused.
+  rm out/y.nii.gz
+  run "$BIN/evaluate" --list test.tsv --prediction-dir out --report m.json
+  [[ "$status" -eq 7 && "$output" == *"1 of 3 predictions do not exist, such as 'out/y.nii.gz'"* ]]
+  grep -Eq '^1 liver +dice +3 +0.5556 +0.5092 +0.6667 +0 +y$' <<< "$output"
+  check "r['missing'] == ['y']" m.json
+  cp ../a.nii.gz out/z.nii.gz && gunzip -k out/z.nii.gz
+  run "$BIN/evaluate" --list test.tsv --prediction-dir out
+  [[ "$status" -eq 3 && "$output" == *"case 'z': 'out/z.nii.gz' and 'out/z.nii' may both be"* ]]
+  mkdir empty
+  run "$BIN/evaluate" --list test.tsv --prediction-dir empty
+  [[ "$status" -eq 3 && "$output" == *"'empty' holds no prediction of 3 cases, such as 'empty/x.nii.gz'"* ]]
+  printf 'id\timage\tlabel\n../x\tx.nii.gz\t../a.nii.gz\n' > up.tsv
+  run "$BIN/evaluate" --list up.tsv --prediction-dir out
+  [[ "$status" -eq 3 && "$output" == *"cannot be a file name"* ]]
+  for flags in "--prediction-dir out" "--list test.tsv --dataset pairs.tsv --prediction-dir out" "--dataset pairs.tsv" \
+    "--prediction-dir out -p a -r b"; do
+    run "$BIN/evaluate" $flags
+    [ "$status" -eq 2 ]
+  done
+}
+
+@test "evaluate --prediction-dir: poses and meshes of a folder, and both forms of dataset.json" {
+  mkdir -p sets/out sets/labelsTs sets/imagesTs && cd sets && boxes && poses LPS 'liver 0' > truth.json
+  cp box.obj out/c.obj && cp truth.json out/c.poses.json && cp truth.json out/c.mrk.json
+  printf 'image\tlabel\tposes\nc.nii.gz\t../a.nii.gz\ttruth.json\n' > test.tsv
+  run "$BIN/evaluate" --kind poses --list test.tsv --prediction-dir out
+  [[ "$status" -eq 0 && "$output" != *"nobody reads"* ]]
+  grep -Eq '^liver +centre_error_mm +1 +0 ' <<< "$output"
+  run "$BIN/evaluate" --kind meshes --list test.tsv --prediction-dir out
+  [ "$status" -eq 0 ]
+  grep -Eq '^surface +hd95_mm +1 ' <<< "$output"
+  for id in t u; do cp ../a.nii.gz $id.nii.gz; cp ../a.nii.gz out/$id.nii.gz; done
+  echo '{"labels": {"0": "background", "1": "spleen"}, "training": [{"image": "t.nii.gz", "label": "../b.nii.gz"}], "test": []}' > dataset.json
+  run "$BIN/evaluate" --dataset dataset.json --prediction-dir out --report d.json
+  [[ "$status" -eq 0 && "$output" == *"1 training cases of 'dataset.json'"* ]]
+  grep -Eq '^1 spleen +dice +1 +0.9 ' <<< "$output"
+  # Labels of test images count where the folder has predictions of test images.
+  cp ../a.nii.gz imagesTs/u_0000.nii.gz && cp ../a.nii.gz labelsTs/u.nii.gz
+  echo '{"file_ending": ".nii.gz", "labels": {"background": 0, "spleen": 1, "both": [1, 2]}, "training": [{"image": "t.nii.gz", "label": "../b.nii.gz"}]}' > dataset.json
+  run "$BIN/evaluate" --dataset dataset.json --prediction-dir out
+  [[ "$status" -eq 0 && "$output" == *"1 test cases of"* ]]
+  grep -Eq '^1 spleen +dice +1 +1 ' <<< "$output"
+  rm out/u.nii.gz
+  run "$BIN/evaluate" --dataset dataset.json --prediction-dir out
+  [[ "$status" -eq 0 && "$output" == *"1 training cases of"* ]]
+}
+
+@test "evaluate --baseline: paired differences with their interval, the same bytes for any threads" {
+  "$BIN/evaluate" --list cases.tsv --table base.tsv -q
+  printf 'id\tprediction\treference\nsame\tb.nii.gz\ta.nii.gz\nshifted\tb.nii.gz\tb.nii.gz\nnew\ta.nii.gz\ta.nii.gz\n' > better.tsv
+  for threads in 1 4; do
+    run "$BIN/evaluate" --list better.tsv --baseline base.tsv --report diff$threads.json --threads $threads
+    [[ "$status" -eq 0 && "$output" == *"'base.tsv': 2 of 3 cases are among its 3"* ]]
+    sed -n '/this run - baseline/,$p' <<< "$output" | grep -v evaluate: > diff$threads.txt
+  done
+  cmp diff1.txt diff4.txt
+  grep -Eq '^1 +dice +2 +(-?[0-9.e-]+) +0.1414 +(-?[0-9.e-]+) +-0.1 +0.1$' diff1.txt
+  check "r['differences']['1']['hd95_mm']['cases'] == 2 and r['differences']['union']['dice']['mean_ci_high'] == 1 - 0.9" diff1.json
+  /usr/bin/python3 -c "
+import json; a, b = (json.load(open(f'diff{n}.json')) for n in (1, 4))
+assert a['differences'] == b['differences'] and a['summary'] == b['summary']"
+  for bad in 'id\tdice\nsame\t1\n' 'id\tstructure\tdice\nother\t1\t1\n' 'id\tstructure\tdice\nsame\t1\tgood\n' \
+    'id\tstructure\tdice\nsame\t1\t1\nsame\t1\t1\n' 'id\tstructure\tdice\nsame\t1\tinf\n'; do
+    printf "$bad" > bad.tsv
+    run "$BIN/evaluate" --list better.tsv --baseline bad.tsv --dry-run
+    [[ "$status" -eq 3 && "$output" == *bad.tsv* ]]
+  done
 }
 
 @test "evaluate --ignore leaves out what nobody has annotated; not a label that is scored" {
@@ -322,7 +418,7 @@ PY
   /usr/bin/python3 - <<'PY'
 import json
 s = json.load(open("r.json"))["summary"]["liver"]["centre_error_mm"]
-assert list(s) == ["cases", "mean", "sd", "median", "p95", "mean_ci_low", "mean_ci_high"], s
+assert list(s) == ["cases", "mean", "sd", "median", "p95", "mean_ci_low", "mean_ci_high", "worst", "worst_case"], s
 assert (s["cases"], s["mean"], s["median"]) == (8, 4.5, 4.5) and abs(s["p95"] - 7.65) < 1e-12
 # Normal: 4.5 -+ 1.96 * 2.2913 / sqrt(8)
 assert abs(s["mean_ci_low"] - 2.91) < 0.2 and abs(s["mean_ci_high"] - 6.09) < 0.2, s
@@ -379,7 +475,7 @@ def surface(name):
     assert report["metrics"]["mssd_mm"] == report["cases"][0]["structures"]["surface"]["mssd_mm"]
     return report["cases"][0]["structures"]["surface"]
 m = surface("m.json")
-assert list(m) == ["mssd_mm", "rms_mm", "hd95_mm", "hd_mm", "surface_mean_mm", "surface_median_mm", "surface_p95_mm",
+assert list(m) == ["mssd_mm", "rms_mm", "hd95_mm", "hd_mm", "assd_mm", "surface_median_mm", "surface_p95_mm",
                    "surface_max_mm", "missed", "false_positive", "dice"], m
 # Of each box one end of 10 x 30 mm is 2 mm away, the other one lies within, at min(2, distance to its
 # rim), and a strip of 2 mm round 80 mm sticks out by 1 mm on average.

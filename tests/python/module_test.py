@@ -235,7 +235,7 @@ def row_evaluate():
     scores = larch.score_labels(array, read(reference)[0], affine)
     assert set(scores) == {'1', '2', 'union'}, scores
     for structure in scores.values():
-        assert json.dumps(structure['dice']) in text and json.dumps(structure['surface_mean_mm']) in text
+        assert json.dumps(structure['dice']) in text and json.dumps(structure['assd_mm']) in text
     mesh = larch.segment(array, affine, labels=array > 0, lower=1, upper=3, max_iterations=0,
                          surfaces=True)['by_label'][0]['surface']
     assert larch.score_mesh(mesh, mesh)['hd_mm'] == 0

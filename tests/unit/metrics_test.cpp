@@ -72,6 +72,8 @@ TEST_CASE("overlap of two boxes, by hand") {
   CHECK(o.total_correct_fraction == (1000 - 40 - 24) / 1000.0);
   CHECK(o.volume_difference_mm3 == Approx(16));
   CHECK(o.relative_volume_difference == Approx(1.0 / 3));
+  CHECK(o.sensitivity == 0.5);
+  CHECK(o.precision == 24.0 / 64);
   CHECK(o.reference_mm3 == Approx(48));
 }
 
@@ -100,6 +102,8 @@ TEST_CASE("overlap with empty masks") {
   CHECK(overlap(some, none).dice == 0);
   CHECK(std::isnan(overlap(some, none).relative_volume_difference));
   CHECK(overlap(none, some).dice == 0);
+  CHECK(overlap(none, some).sensitivity == 0);
+  CHECK(std::isnan(overlap(none, some).precision));
   CHECK(overlap(none, some).relative_volume_difference == -1);
 }
 
@@ -151,6 +155,59 @@ TEST_CASE("both directions are pooled") {
   CHECK(d.max_mm == Approx(far_mm));
   CHECK(d.mean_mm == Approx((400 * far_mm + 4 * 1) / 404));
   CHECK(d.median_mm == Approx(far_mm));
+}
+
+TEST_CASE(
+    "hd95 is the greater of both directions, and surface Dice the area within the tolerance") {
+  const auto within = [](const Mesh& a, const Mesh& b, double tolerance_mm) {
+    return metrics::surface_distance(a, b, Context{}, tolerance_mm).surface_dice;
+  };
+  // Of the first surface 30 of 430 mm^2 are 49 mm off: more than 5 % of it, less of both together.
+  Mesh far = square(std::sqrt(30), 50), a = square(20, 0);
+  for (const Vec3i& t : far.triangles) a.triangles.push_back(t + Vec3i{4, 4, 4});
+  a.vertices_mm.insert(a.vertices_mm.end(), far.vertices_mm.begin(), far.vertices_mm.end());
+  const Mesh b = square(20, 1);
+  using Meshes = std::pair<const Mesh*, const Mesh*>;
+  for (const auto& [p, q] : {Meshes(&a, &b), Meshes(&b, &a)}) {
+    const SurfaceDistance d = metrics::surface_distance(*p, *q, Context{});
+    CHECK(d.hd95_mm == Approx(49));
+    CHECK(d.p95_mm == Approx(1));
+    CHECK(d.mean_mm == Approx((800 * 1 + 30 * 49) / 830.0));
+    CHECK(within(*p, *q, 1) == Approx(800 / 830.0));
+    CHECK(within(*p, *q, 0.99) == 0);
+    CHECK(within(*p, *q, 49) == 1);
+  }
+  CHECK(within({}, {}, 0) == 1);
+  CHECK(within(a, {}, 1) == 0);
+  CHECK(std::isnan(metrics::surface_distance({}, a, Context{}).hd95_mm));
+}
+
+TEST_CASE("surface figures of boxes, by hand") {
+  // Plates of one voxel, 4.5 mm apart: one face of each is 4.5 mm from the other plate, one 3 mm.
+  const Grid grid = grid_of({30, 30, 12}, {1, 1, 1.5});
+  const auto plate = box(grid, {2, 2, 3}, {28, 28, 4}), other = box(grid, {2, 2, 6}, {28, 28, 7});
+  const auto scored = [](const Volume<uint8_t>& a, const Volume<uint8_t>& b, double tolerance_mm) {
+    return metrics::surface_distance(mesh::marching_cubes(a, Context{}),
+                                     mesh::marching_cubes(b, Context{}), Context{}, tolerance_mm);
+  };
+  const SurfaceDistance apart = scored(plate, other, 3);
+  CHECK(apart.hd95_mm == Approx(4.5));
+  // The flat part of a face is 25 x 25 mm; round it the plates slope to the middle of their rim.
+  const double rim = 4 * 25 * 2 * std::hypot(0.5, 0.75);
+  CHECK(apart.surface_dice == Approx(625 / (2 * 625 + rim)).margin(0.002));
+  CHECK(apart.mean_mm == Approx((3 + 4.5) / 2).margin(0.002));
+  CHECK(scored(plate, other, 4.5).surface_dice == 1);
+  CHECK(scored(plate, other, 2.9).surface_dice == 0);
+  // A box in one that is 2 voxels = 2, 2, 3 mm larger on all sides. From the flat parts of its
+  // faces across z it is 3 mm, from the others 2 mm. The figures are those of a search through all
+  // pairs of triangles in numpy, on the surfaces of scikit-image.
+  const auto inner = box(grid, {6, 6, 4}, {24, 24, 8}), outer = box(grid, {4, 4, 2}, {26, 26, 10});
+  const SurfaceDistance nested = scored(inner, outer, 2);
+  CHECK(nested.hd95_mm == Approx(3.501).margin(0.01));
+  CHECK(nested.p95_mm == Approx(3.432).margin(0.01));
+  CHECK(nested.mean_mm == Approx(2.715).margin(0.005));
+  CHECK(nested.surface_dice == Approx(0.2061).margin(0.002));
+  CHECK(scored(inner, outer, 3).surface_dice == Approx(0.7965).margin(0.005));
 }
 
 TEST_CASE("shifted boxes, by hand") {
@@ -318,7 +375,7 @@ TEST_CASE("score_labels scores labels and their union") {
   config.prediction_labels = {1, 2};
   const auto merged = score_labels(prediction, reference, config, Context{});
   REQUIRE(merged.size() == 1);
-  CHECK(merged[0].scores.size() == 7);
+  CHECK(merged[0].scores.size() == 9);
   CHECK(merged[0].scores[0].value == Approx(2 * 72.0 / (216 + 72)));
   config.merge = false;
   CHECK_THROWS_AS(score_labels(prediction, reference, config, Context{}), UsageError);
@@ -370,11 +427,40 @@ TEST_CASE("summaries leave out what does not exist") {
   CHECK(std::isnan(summarise(std::vector<double>{nan}).mean));
   CHECK(summarise(std::vector<double>{}).count == 0);
 
-  const std::vector<CaseScores> cases{{"a", {{"1", {{"dice", 0.5}, {"surface_mean_mm", nan}}}}},
-                                      {"b", {{"1", {{"dice", 0.75}, {"surface_mean_mm", 2}}}}}};
-  CHECK(to_tsv(cases) == "id\tstructure\tdice\tsurface_mean_mm\na\t1\t0.5\tn/a\nb\t1\t0.75\t2\n");
+  const std::vector<CaseScores> cases{{"a", {{"1", {{"dice", 0.5}, {"assd_mm", nan}}}}},
+                                      {"b", {{"1", {{"dice", 0.75}, {"assd_mm", 2}}}}}};
+  CHECK(to_tsv(cases) == "id\tstructure\tdice\tassd_mm\na\t1\t0.5\tn/a\nb\t1\t0.75\t2\n");
   const auto rows = summarise(cases);
   REQUIRE(rows.size() == 2);
   CHECK(rows[0].summary.mean == Approx(0.625));
   CHECK(rows[1].summary.count == 1);
+  CHECK(rows[0].worst == 0.5);
+  CHECK(rows[0].worst_case == "a");
+  CHECK(rows[1].worst_case == "b");
+}
+
+TEST_CASE("the worst case is the lowest share or the farthest from 0; pairs have both runs") {
+  const auto scored = [](const std::string& id, double dice, double difference) {
+    return CaseScores{id, {{"1", {{"dice", dice}, {"volume_difference_mm3", difference}}}}};
+  };
+  const std::vector<CaseScores> cases{scored("a", 0.9, 5), scored("b", 0.8, -7),
+                                      scored("c", 0.8, std::nan("")), scored("d", 0.7, 1)};
+  const auto rows = summarise(cases);
+  CHECK(rows[0].worst_case == "d");
+  CHECK(rows[1].worst == -7);
+  CHECK(rows[1].worst_case == "b");
+  const ScoreTable baseline{{"a", {{"1", {{"dice", 0.5}}}, {"2", {{"dice", 1}}}}},
+                            {"b", {{"1", {{"dice", 0.6}, {"volume_difference_mm3", 3}}}}},
+                            {"c", {{"2", {{"dice", 0}}}}},
+                            {"e", {{"1", {{"dice", 0}}}}}};
+  const auto pairs = paired_differences(cases, baseline);
+  REQUIRE(pairs.size() == 2);
+  const auto differences = summarise(pairs);
+  REQUIRE(differences.size() == 2);
+  CHECK(differences[0].summary.count == 2);
+  CHECK(differences[0].summary.mean == Approx(0.3));
+  CHECK(differences[0].summary.ci_low == Approx(0.2));  // a quarter of the resamples is b, b
+  CHECK(differences[0].summary.ci_high == Approx(0.4));
+  CHECK(differences[1].summary.count == 1);
+  CHECK(differences[1].summary.mean == -10);
 }

@@ -3,6 +3,7 @@
 #include "larch/app/console.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 
@@ -28,6 +29,16 @@ std::string level_name(LogLevel level) {
   return kLevels[static_cast<int>(level)];
 }
 
+/// Tells the lines of this process from those of all others that share a log.
+const std::string& run_id() {
+  static const std::string id = [] {
+    std::array<char, 65> host{};
+    gethostname(host.data(), host.size() - 1);
+    return utc_now() + " " + host.data() + " " + std::to_string(getpid());
+  }();
+  return id;
+}
+
 std::string coloured(LogLevel level, const std::string& text) {
   if (level == LogLevel::kError) return "\033[1;31m" + text + "\033[0m";
   if (level == LogLevel::kWarning) return "\033[1;33m" + text + "\033[0m";
@@ -35,6 +46,11 @@ std::string coloured(LogLevel level, const std::string& text) {
 }
 
 }  // namespace
+
+LogFields& log_fields() {
+  thread_local LogFields fields;
+  return fields;
+}
 
 Console::Console(const ConsoleSettings& settings)
     : settings_(settings), last_shown_(std::chrono::steady_clock::now()) {
@@ -84,6 +100,10 @@ void Console::line(LogLevel level, const std::string& text,
   std::string shown, kept;
   if (settings_.format == LogFormat::kJson) {
     config::Json json{{"time", utc_now()}, {"level", level_name(level)}, {"app", settings_.app}};
+    json["run"] = run_id();
+    const auto& [case_id, code] = log_fields();
+    if (!case_id.empty()) json["case"] = case_id;
+    if (code) json["code"] = *code;
     json["message"] = text;
     if (!causes.empty()) json["caused_by"] = causes;
     shown = kept = json_text(json);

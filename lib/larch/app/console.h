@@ -5,8 +5,10 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "larch/app/command_line.h"
@@ -24,6 +26,27 @@ struct ConsoleSettings {
   LogFormat format = LogFormat::kText;
   ProgressMode progress = ProgressMode::kAuto;
   std::string log_file{};
+};
+
+/// What the JSON lines that a thread logs say beside their text: the case that it works on, if any,
+/// and on the last line of a case or a run its exit code.
+struct LogFields {
+  std::string case_id{};
+  std::optional<int> code{};
+};
+/// Those of the thread that calls.
+LogFields& log_fields();
+
+/// Sets the fields of this thread while it lives.
+class LogScope {
+ public:
+  explicit LogScope(LogFields fields) : before_(std::exchange(log_fields(), std::move(fields))) {}
+  ~LogScope() { log_fields() = std::move(before_); }
+  LogScope(const LogScope&) = delete;
+  LogScope& operator=(const LogScope&) = delete;
+
+ private:
+  LogFields before_;
 };
 
 /// Log lines and progress on stderr; they share the line of the bar, so they share a lock. May be

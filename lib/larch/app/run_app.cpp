@@ -226,9 +226,15 @@ int run_and_write(const Start& start, Console& console, const std::atomic<int>* 
   console.finish();
   context.throw_if_stopped("stopped by a signal; no output was written");
   write_all(start, context, outputs, began);
+  // The report may have stdout for itself.
+  if (!flags.quiet && flags.report != "-") print(aligned(outputs.table));
+  const bool is_rejected = outputs.status_word == "rejected";
+  const ExitCode code = is_rejected
+                            ? outputs.rejected_code.value_or(start.run.program.reject_code())
+                            : ExitCode::kDone;
+  log_fields().code = static_cast<int>(code);
   log_end(console, outputs, seconds_since(began));
-  if (outputs.status_word != "rejected") return 0;
-  const ExitCode code = outputs.rejected_code.value_or(start.run.program.reject_code());
+  if (!is_rejected) return 0;
   return reject("result rejected: " + outputs.status_reason, code, console);
 }
 
@@ -326,6 +332,7 @@ int report_failure(Failure failure, const std::string& app, Console* console, in
     return stop_code != 0 ? stop_code : static_cast<int>(failure.code);
   }
   if (!failure.expected) failure.chain.front() = "unexpected: " + failure.chain.front();
+  log_fields().code = static_cast<int>(failure.code);
   console->error(failure.chain);
   return static_cast<int>(failure.code);
 }

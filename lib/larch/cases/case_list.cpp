@@ -14,30 +14,9 @@
 namespace larch {
 namespace {
 namespace fs = std::filesystem;
-using io::bad;
+using io::bad, io::bad_line;
 
 constexpr const char* kId = "id";
-
-/// A table of texts whose first line names the columns.
-struct Table {
-  struct Row {
-    int line = 0;                    ///< of the file, counted from 1
-    std::vector<std::string> cells;  ///< one per column
-  };
-  std::string path;
-  int header_line = 1;
-  std::vector<std::string> columns;  ///< each once
-  std::vector<Row> rows;
-
-  bool has(const std::string& column) const {
-    return std::ranges::find(columns, column) != columns.end();
-  }
-};
-
-/// Throws InputError that names the line of a table.
-[[noreturn]] void bad_line(const std::string& path, int line, const std::string& what) {
-  throw InputError("'" + path + "', line " + std::to_string(line) + ": " + what);
-}
 
 /// Returns one row from `at` on. Quotes (CSV only) may enclose separators and line ends; "" is a
 /// quote.
@@ -70,6 +49,8 @@ Table::Row take_row(const std::string& path, const std::string& text, size_t& at
   if (quoted) bad_line(path, row.line, "a quoted field does not end; close the quote");
   return row;
 }
+
+}  // namespace
 
 Table read_table(const std::string& path) {
   std::string text = read_file(path);
@@ -109,6 +90,8 @@ Table read_table(const std::string& path) {
   }
   return table;
 }
+
+namespace {
 
 std::string id_of(const std::string& image) {
   std::string path = image;
@@ -181,6 +164,10 @@ Case case_of(const Table& table, const Table::Row& row, const std::vector<CaseCo
 }
 
 }  // namespace
+
+void io::bad_line(const std::string& path, int line, const std::string& what) {
+  throw InputError("'" + path + "', line " + std::to_string(line) + ": " + what);
+}
 
 std::string io::beside(const std::string& list, const std::string& name) {
   return (fs::path(list).parent_path() / name).lexically_normal().string();

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -56,7 +57,29 @@ struct CaseColumns {
 /// columns.files_exist is false), ids that repeat.
 std::vector<Case> read_case_list(const std::string& path, const CaseColumns& columns = {});
 
+/// A table of texts whose first line names the columns.
+struct Table {
+  struct Row {
+    int line = 0;                    ///< of the file, counted from 1
+    std::vector<std::string> cells;  ///< one per column
+  };
+  std::string path;
+  int header_line = 1;
+  std::vector<std::string> columns;  ///< each once
+  std::vector<Row> rows;
+
+  bool has(const std::string& column) const {
+    return std::ranges::find(columns, column) != columns.end();
+  }
+};
+
+/// Reads a TSV or CSV as read_case_list does, of whatever columns.
+Table read_table(const std::string& path);
+
 namespace io {
+
+/// Throws InputError that names the line of a table.
+[[noreturn]] void bad_line(const std::string& path, int line, const std::string& what);
 
 /// Returns the path of a file that a list names, relative to the list's folder.
 std::string beside(const std::string& list, const std::string& name);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "larch/app/console.h"
 #include "larch/app/failures.h"
 #include "larch/cases/listed_cases.h"
 #include "larch/core/error.h"
@@ -110,6 +111,7 @@ Outputs detail::run_cases(const AnyCaseProgram& program, const CheckedRun& run, 
     return run_listed_cases(list, program, run, context);
   }
   const OneCase one(program, run, context);
+  larch::detail::log_fields().case_id = companion_of(one.row.id, "");  // as in a list
   program.prepare(context);
   return process(program, one.job);
 }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 
+#include "larch/app/console.h"
 #include "larch/app/failures.h"
 #include "larch/cases/status_table.h"
 #include "larch/core/context.h"
@@ -58,7 +59,7 @@ std::set<std::string> check_names(const ListedCases& list, const CheckedRun& run
 
 /// Returns the columns of status.tsv.
 std::vector<std::string> columns_of(const detail::AnyCaseProgram& program) {
-  std::vector<std::string> columns{"id", "status", "message", "seconds"};
+  std::vector<std::string> columns{"id", "status", "message", "seconds", "code"};
   columns.insert(columns.end(), program.figures.begin(), program.figures.end());
   columns.insert(columns.end(), program.images.carry.begin(), program.images.carry.end());
   columns.push_back("ended");
@@ -153,6 +154,7 @@ class ListRun {
 
   void work(size_t i, const Context& context) {
     const auto start = Clock::now();
+    const larch::detail::LogScope of_case({list_.cases[i].id});
     const CaseFiles& files = list_.files[i];
     const larch::detail::ResultsBasis basis = run_.basis(list_.inputs(i));
     EarlierCase earlier = larch::detail::look_at_case(files, basis, run_.digests);
@@ -196,10 +198,24 @@ class ListRun {
     return outputs;
   }
 
-  /// Keeps a case for the report.
+  static int code_of(const Outputs& outputs) {
+    return outputs.status_word == "done"
+               ? 0
+               : static_cast<int>(outputs.rejected_code.value_or(ExitCode::kRejected));
+  }
+
+  /// Keeps a case for the report, and says its end in a log for programs; people see the progress.
   void tell(size_t i, Ending ending, double seconds, const Outputs& outputs) {
+    const std::string& id = list_.cases[i].id;
+    const bool is_bad = ending == kRejected || ending == kFailed;
+    const int code =
+        is_bad ? static_cast<int>(outputs.rejected_code.value_or(ExitCode::kRejected)) : 0;
+    if (run_.line.common.log_format == larch::detail::LogFormat::kJson && ending != kFailed) {
+      const larch::detail::LogScope at_end({id, code});
+      context_.info("case '" + id + "' " + kWords[ending]);
+    }
     if (run_.line.common.report.empty()) return;
-    told_[i] = {{"id", list_.cases[i].id}, {"status", kWords[ending]}};
+    told_[i] = {{"id", id}, {"status", kWords[ending]}, {"code", code}};
     if (!outputs.status_reason.empty()) told_[i]["reason"] = outputs.status_reason;
     told_[i]["seconds"] = std::round(seconds * 1e3) / 1e3;
     larch::detail::add_results(outputs, "", told_[i]);
@@ -212,10 +228,15 @@ class ListRun {
     CaseCells cells{{"id", list_.cases[i].id},
                     {"status", is_done ? "ok" : outputs.status_word},
                     {"message", outputs.status_reason},
-                    {"seconds", time}};
+                    {"seconds", time},
+                    {"code", std::to_string(code_of(outputs))}};
     for (const std::string& name : program_.figures) cells.emplace_back(name, outputs.figure(name));
     for (const std::string& column : program_.images.carry) {
       cells.emplace_back(column, list_.cases[i].further.at(column));
+    }
+    for (const Outputs::Text& metric : outputs.metrics) {
+      if (!metric.name.starts_with(kVolume)) continue;
+      cells.emplace_back(metric.name, outputs.figure(metric.name));
     }
     return cells;
   }
@@ -226,9 +247,10 @@ class ListRun {
         (failure.expected ? "" : "unexpected: ") + larch::detail::in_one_line(failure);
     if (failure.code == ExitCode::kMemory) ++lacked_memory_;
     const std::string& id = list_.cases[i].id;
-    context_.log(LogLevel::kError, "case '" + id + "' failed: " + message);
     Outputs outputs;
-    outputs.status(larch::detail::kFailed, message);
+    outputs.status(larch::detail::kFailed, message, failure.code);
+    const larch::detail::LogScope at_end({id, code_of(outputs)});
+    context_.log(LogLevel::kError, "case '" + id + "' failed: " + message);
     const CaseCells cells = cells_of(i, outputs, 0);
     // No case of a plain run had a result at the start: another run has just made it.
     const larch::detail::CommonFlags& flags = run_.line.common;

@@ -25,7 +25,7 @@ constexpr int kPausePerWrite = 100;
 constexpr const char* kRecordEnding = ".larch.json";
 constexpr const char* kFailedEnding = ".failed.larch.json";
 constexpr const char* kUnknown = "n/a";
-constexpr size_t kMaximumOthers = 64;  // columns of other records that the table takes
+constexpr size_t kMaximumOthers = 512;  // columns beside its own that the table takes of records
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -18,6 +19,8 @@
 
 namespace larch::metrics {
 namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 using Polygon = std::vector<Vec3d>;
 
@@ -89,6 +92,8 @@ Overlap overlap(int64_t prediction, int64_t reference, int64_t common, int64_t v
   out.prediction_mm3 = a * voxel_mm3;
   out.reference_mm3 = b * voxel_mm3;
   out.volume_difference_mm3 = (a - b) * voxel_mm3;
+  out.sensitivity = b > 0 ? both / b : kNone;
+  out.precision = a > 0 ? both / a : kNone;
   const int64_t wrong = prediction + reference - 2 * common;
   if (voxels > 0) {
     out.total_correct_fraction = static_cast<double>(voxels - wrong) / static_cast<double>(voxels);
@@ -96,7 +101,7 @@ Overlap overlap(int64_t prediction, int64_t reference, int64_t common, int64_t v
   if (a + b > 0) {
     out.dice = 2 * both / (a + b);
     out.jaccard = both / (a + b - both);
-    out.relative_volume_difference = b > 0 ? (a - b) / b : std::numeric_limits<double>::quiet_NaN();
+    out.relative_volume_difference = b > 0 ? (a - b) / b : kNone;
   }
   return out;
 }
@@ -165,7 +170,6 @@ double box_iou(const Pose& a, const Pose& b) {
 
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr double kRoundingMm = 1e-9;  // surfaces that coincide are nearer than this
 constexpr double kFirstLimitMm = 2;   // above the edges of most marching-cubes surfaces
 constexpr double kTakenAsEqualMm = 0.01;
@@ -273,7 +277,8 @@ struct Figures {
   double mean_mm, mean_square_mm2, median_mm, p95_mm, max_mm;
 };
 
-Figures figures_of(std::vector<Element>& elements) {
+/// Sorts the elements.
+Figures figures_of(std::span<Element> elements) {
   // Sorted by both members, the sums below have one order whatever the order of the triangles.
   std::sort(elements.begin(), elements.end(), [](const Element& p, const Element& q) {
     return p.distance_mm < q.distance_mm ||
@@ -313,15 +318,24 @@ double farthest_corner_mm(const Mesh& from, const mesh::TriangleTree& to, const 
 
 }  // namespace
 
-SurfaceDistance surface_distance(const Mesh& a, const Mesh& b, const Context& context) {
+SurfaceDistance surface_distance(const Mesh& a, const Mesh& b, const Context& context,
+                                 double tolerance_mm) {
   if (a.triangles.empty() && b.triangles.empty()) return {};
-  if (a.triangles.empty() || b.triangles.empty()) return {kNone, kNone, kNone, kNone};
+  if (a.triangles.empty() || b.triangles.empty()) return {kNone, kNone, kNone, kNone, kNone, 0};
   std::vector<Element> elements;
   elements.reserve(a.triangles.size() + b.triangles.size());
   measure(a, mesh::TriangleTree(b), kUndivided, context, elements);
   measure(b, mesh::TriangleTree(a), kUndivided, context, elements);
-  const Figures pooled = figures_of(elements);
-  return {pooled.mean_mm, pooled.median_mm, pooled.p95_mm, pooled.max_mm};
+  const std::span<Element> all(elements), of_a = all.first(a.triangles.size()),
+                                          of_b = all.subspan(a.triangles.size());
+  const double hd95_mm = std::max(figures_of(of_a).p95_mm, figures_of(of_b).p95_mm);
+  const Figures pooled = figures_of(all);
+  double area = 0, near = 0;
+  for (const Element& e : elements) {
+    area += e.area_mm2;
+    near += e.distance_mm <= tolerance_mm + kRoundingMm ? e.area_mm2 : 0;
+  }
+  return {pooled.mean_mm, pooled.median_mm, pooled.p95_mm, pooled.max_mm, hd95_mm, near / area};
 }
 
 MeshDistance mesh_distance(const Mesh& a, const Mesh& b, const Context& context) {

@@ -26,7 +26,8 @@ struct Overlap {
   double jaccard = 1;  ///< |A and B| / |A or B|; 1 if both are empty
   /// Voxels on which the masks agree, inside and outside, over all voxels; 1 if there are none.
   double total_correct_fraction = 1;
-  double volume_difference_mm3 = 0;  ///< prediction - reference
+  double sensitivity = 0, precision = 0;  ///< |A and B| / |B| and / |A|; NaN where that is empty
+  double volume_difference_mm3 = 0;       ///< prediction - reference
   /// Difference over reference; 0 if both are empty, NaN if only the reference is.
   double relative_volume_difference = 0;
 };
@@ -75,6 +76,8 @@ struct SurfaceDistance {
   double median_mm = 0;
   double p95_mm = 0;
   double max_mm = 0;
+  double hd95_mm = 0;       ///< the greater of the two directed 95 % quantiles
+  double surface_dice = 1;  ///< share of the area of both that is within the tolerance of the other
 };
 
 /// Definition. The surface of a mask is the marching-cubes surface of its 0/1 field at 0.5, in
@@ -82,12 +85,14 @@ struct SurfaceDistance {
 /// weight. The distance of an element is the exact Euclidean distance from its centroid to the
 /// nearest point of the other surface. The elements of both surfaces are pooled (both directions);
 /// the mean is weighted by area, and the q-quantile is the smallest distance d such that elements
-/// with distance
-/// <= d make up at least the share q of the total area. The maximum is over centroids.
+/// with distance <= d make up at least the share q of the total area. The maximum is over
+/// centroids. Of the 95 % quantile of each surface by itself, hd95_mm is the greater. surface_dice
+/// is the share of the pooled area whose elements have a distance <= tolerance_mm.
 ///
-/// Both surfaces empty: all 0. One empty: all NaN (null in JSON), because no distance exists.
-/// The result does not depend on context.threads.
-SurfaceDistance surface_distance(const Mesh& a, const Mesh& b, const Context& context);
+/// Both surfaces empty: all distances 0. One empty: all NaN (null in JSON), because no distance
+/// exists, and surface_dice 0. The result does not depend on context.threads.
+SurfaceDistance surface_distance(const Mesh& a, const Mesh& b, const Context& context,
+                                 double tolerance_mm = 0);
 
 /// Distances between two surfaces in mm by direction, then joined.
 struct MeshDistance {

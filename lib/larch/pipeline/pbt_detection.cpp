@@ -148,8 +148,8 @@ void add_files(const cases::CaseJob& c, const DetectionPtr& job, const DetectCon
   });
 }
 
-/// Returns the voxels and the volume of each class.
-nlohmann::ordered_json class_volumes(const DetectionJob& job) {
+/// Reports the voxels and the volume of each class.
+void add_volumes(const DetectionJob& job, Outputs& outputs) {
   std::map<int32_t, int64_t> counts;
   for (const int32_t label : job.found.labels) ++counts[label];
   auto classes = nlohmann::ordered_json::array();
@@ -160,8 +160,9 @@ nlohmann::ordered_json class_volumes(const DetectionJob& job) {
                        {"name", entry.name},
                        {"voxels", voxels},
                        {"volume_ml", volume_ml}});
+    outputs.volume(entry.name, volume_ml);
   }
-  return classes;
+  outputs.report("classes", classes);
 }
 
 }  // namespace
@@ -206,11 +207,10 @@ Outputs detect_case(const cases::CaseJob& c, const DetectionFiles& given, const 
   if (voxels >= 0) {
     const double volume_mm3 = static_cast<double>(voxels) * job->grid.voxel_volume_mm3();
     outputs.metric("voxels", static_cast<double>(voxels)).metric("volume_ml", volume_mm3 / 1000);
+    if (!model.is_forest()) outputs.volume(job->classes[0].name, volume_mm3 / 1000);
   }
   if (job->found.threshold) outputs.metric("threshold", *job->found.threshold);
-  if (model.is_forest() && !job->found.labels.empty()) {
-    outputs.report("classes", class_volumes(*job));
-  }
+  if (model.is_forest() && !job->found.labels.empty()) add_volumes(*job, outputs);
   for (const auto& [step, seconds] : job->found.seconds) {
     outputs.metric("seconds: " + step, seconds);
   }

@@ -79,6 +79,10 @@ Outputs& Outputs::metric(const std::string& name, double value) {
   return *this;
 }
 
+Outputs& Outputs::volume(const std::string& structure, double ml) {
+  return metric(kVolume + structure, ml);
+}
+
 Outputs& Outputs::report(const std::string& key, const nlohmann::ordered_json& value) {
   reports.push_back({key, std::make_shared<nlohmann::ordered_json>(value)});
   return *this;

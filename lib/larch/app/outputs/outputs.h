@@ -61,6 +61,9 @@ class GrowingOutput {
   std::shared_ptr<AtomicFile> file_{};
 };
 
+/// Begins the name of the figures that Outputs::volume adds.
+inline constexpr const char* kVolume = "volume_ml: ";
+
 /// The result of a run: files to write, and entries of the record and the report.
 ///
 /// run_app calls each writer with a temporary name in the folder of the final one and with its
@@ -83,6 +86,8 @@ class Outputs {
   Outputs& metric(const std::string& name, double value);
   /// Anything else for the report, under its own key; include <nlohmann/json.hpp> to make one.
   Outputs& report(const std::string& key, const nlohmann::ordered_json& value);
+  /// The volume of a structure: the figure "volume_ml: <name>", and a column of status.tsv.
+  Outputs& volume(const std::string& structure, double ml);
   /// A sentence for the record and the report.
   Outputs& note(const std::string& text);
   /// The grid of an input in words (describe(Grid)), for the record.
@@ -114,6 +119,8 @@ class Outputs {
   std::vector<Text> metrics, grids;
   std::vector<Report> reports;
   std::vector<std::string> notes;
+  /// Rows for people, printed in columns on stdout at the end unless --quiet is given.
+  std::vector<std::vector<std::string>> table{};
   std::string status_word = "done", status_reason;
   std::optional<ExitCode> rejected_code{};
 };

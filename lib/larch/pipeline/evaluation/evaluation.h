@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,12 +27,15 @@ struct EvaluationRequest {
   int64_t memory_bytes = 0;
   /// Of label maps; of meshes `labels` alone, all but 0 if there are none.
   LabelScoreConfig config{};
-  std::set<std::string> missing{};  ///< ids of the cases whose prediction does not exist
+  std::set<std::string> missing{};             ///< ids of the cases whose prediction does not exist
+  std::map<std::string, std::string> names{};  ///< of structures, by label; for people
+  std::optional<ScoreTable> baseline{};        ///< scores that those of this run are compared with
 };
 
-/// Returns the scores of all cases: in the report those of each case and a summary over all; in the
-/// table a line per case and structure. Warns of labels that the reference or the prediction of a
-/// case lacks. A prediction that is missing finds nothing: its overlap is 0, it has no distances,
+/// Returns the scores of all cases: in the report those of each case, a summary over all and the
+/// paired differences from the baseline; in the table a line per case and structure; the summary
+/// and the differences as a table to print. Warns of labels that the reference or the prediction of
+/// a case lacks. A prediction that is missing finds nothing: its overlap is 0, it has no distances,
 /// and the outputs are rejected. Throws InputError, the first case that cannot be used ends the
 /// run, and labels that are asked for must occur in one of them; MemoryError, and Stopped.
 ///
