@@ -70,14 +70,8 @@ TEST_CASE("masks that overlap are named, and refused if it is much") {
   write_volume(folder / "little/b.nii.gz", b);
   CHECK_THAT(message_of<InputError>([&] { folder.read(little, classes_of_masks({little})); }),
              Catch::Contains("b.nii.gz") && Catch::Contains("one value"));
-  write_volume(folder / "little/b.nii.gz", box_mask({12, 12, 11}, {5, 2, 2}, {9, 9, 9}));
-  CHECK_THAT(message_of<InputError>([&] { folder.read(little, classes_of_masks({little})); }),
-             Catch::Contains("image of little"));
-  folder.make("twice", {{"a", 0}});
-  write_volume(folder / "twice/a.nrrd", Masks::box(0));
-  CHECK_THAT(message_of<InputError>([&] {
-               classes_of_masks({{"t", "t.nii", folder / "twice"}});
-             }),
+  write_volume(folder / "little/a.nrrd", b);
+  CHECK_THAT(message_of<InputError>([&] { classes_of_masks({little}); }),
              Catch::Contains("two masks are called 'a'"));
 }
 
@@ -96,11 +90,9 @@ TEST_CASE("a closed surface is a label map on the grid of its image") {
     write_mesh(folder / "bad.vtk", other);
     return message_of<InputError>([&] { folder.read({"c", "image", folder / "bad.vtk"}, {}); });
   };
-  Mesh open = mesh, turned = mesh, far = mesh, near = mesh;
+  Mesh open = mesh, far = mesh, near = mesh;
   open.triangles.pop_back();
   CHECK_THAT(error(open), Catch::Contains("not closed: 3 edges"));
-  std::swap(turned.triangles[0].x, turned.triangles[0].y);
-  CHECK_THAT(error(turned), Catch::Contains("not closed"));
   for (Vec3d& vertex : far.vertices_mm) vertex.x += 100;
   CHECK_THAT(error(far), Catch::Contains("encloses no voxel"));
   for (Vec3d& vertex : near.vertices_mm) vertex.x -= 6;
