@@ -15,6 +15,7 @@
 #include "larch/models/json_layout.h"
 #include "larch/models/model_file.h"
 #include "larch/pipeline/boundary_training.h"
+#include "larch/pipeline/case_labels.h"
 #include "larch/pipeline/components.h"
 #include "larch/pipeline/hdn_training.h"
 #include "larch/pipeline/pbt_training.h"
@@ -115,8 +116,9 @@ struct ModelConfig {
 
 struct Options {
   cases::ImageList images{
-      .list_help = "TSV or CSV with the columns image and label, or for hdn poses; group",
-      .dataset_help = "instead: dataset.json of a Decathlon or nnU-Net folder",
+      .list_help =
+          "TSV or CSV with the columns image and label, or for hdn poses; group; or a folder",
+      .dataset_help = "instead: a Decathlon or nnU-Net folder, or its dataset.json",
       .part = DatasetPart::kTraining};
   OutputFile output;
   InputFile start_model;
@@ -173,15 +175,15 @@ struct Options {
     if (inspect) return {};
     ReadOptions read;
     const CaseColumns columns = config.columns();
-    ListedInputs listed =
-        cases::inputs_of_cases(images.select(columns, read), columns, /*order_matters=*/false);
-    const std::string labels = labels_text(dataset_labels());
-    if (!labels.empty()) listed.inputs.push_back({"labels", images.dataset, "", labels});
+    const std::vector<Case> cases = images.select(columns, read);
+    ListedInputs listed = cases::inputs_of_cases(cases, columns, /*order_matters=*/false);
+    const std::string labels = labels_text(dataset_labels(cases));
+    if (!labels.empty()) listed.inputs.push_back({"labels", images.dataset_path(), "", labels});
     return listed;
   }
-  std::vector<DatasetLabel> dataset_labels() const {
-    if (!images.dataset) return {};
-    return read_dataset(images.dataset).labels;
+  std::vector<DatasetLabel> dataset_labels(const std::vector<Case>& cases) const {
+    if (images.dataset_path().empty()) return pipeline::classes_of_masks(cases);
+    return read_dataset(images.dataset_path()).labels;
   }
   std::string checkpoint_path() const {
     return checkpoint.empty() ? output.path + ".ckpt" : checkpoint;
@@ -217,7 +219,10 @@ pipeline::TrainingFiles files_of(const Options& options, const Context& context)
   files.read.frame = options.frame;
   files.read.has_frame_flag = true;
   files.cases = options.images.select(options.config.columns(), files.read);
-  files.labels = options.dataset_labels();
+  files.labels = options.dataset_labels(files.cases);
+  if (options.images.dataset_path().empty() && !files.labels.empty()) {
+    context.info("labels of the masks: " + labels_text(files.labels));
+  }
   files.card = options.config.about;
   return files;
 }

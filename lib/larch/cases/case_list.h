@@ -20,6 +20,8 @@ struct Case {
   /// Names of the channels of a data set, of which none was chosen: their files are `image` and the
   /// cells image2, image3, ...; or they are the volumes of `image`.
   std::vector<std::string> channels{};
+  /// The files of a DICOM series whose folder, the image, holds other files too.
+  std::vector<std::string> files{};
 
   /// Returns the cell of a column, that of labels included; an empty one where there is none.
   std::string cell(const std::string& column) const {

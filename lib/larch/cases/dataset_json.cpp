@@ -255,7 +255,12 @@ size_t chosen_channel(const Dataset& dataset, const std::string& channel) {
 
 }  // namespace
 
-Dataset read_dataset(const std::string& path, DatasetPart part) {
+std::string dataset_file_of(const std::string& folder) {
+  return (fs::path(folder) / "dataset.json").string();
+}
+
+Dataset read_dataset(const std::string& given, DatasetPart part) {
+  const std::string path = is_folder(given) ? dataset_file_of(given) : given;
   const std::string text = read_file(path);
   refuse_placeholder(path, text);
   Json json;

@@ -38,16 +38,19 @@ struct Dataset {
   std::vector<std::string> warnings;  ///< sentences for the user
 };
 
-/// Reads a dataset.json. "training": [{image, label}] is that of the Medical Segmentation Decathlon
-/// and of nnU-Net version 1; several modalities are the volumes of one 4-D file per case or, as
-/// nnU-Net stores them, files <image>_0000, <image>_0001, ... "file_ending" is that of nnU-Net
-/// version 2: files imagesTr/<id>_0000<ending>, ... and labelsTr/<id><ending>, or those that
-/// "dataset": {<id>: {images, label}} names. The test part is the list "test" of images, or the
-/// files of the folder imagesTs; it has no labels. Channels are named by "channel_names" or
+/// Reads a dataset.json, or that of a folder. "training": [{image, label}] is that of the Medical
+/// Segmentation Decathlon and of nnU-Net version 1; several modalities are the volumes of one 4-D
+/// file per case or, as nnU-Net stores them, files <image>_0000, <image>_0001, ... "file_ending" is
+/// that of nnU-Net version 2: files imagesTr/<id>_0000<ending>, ... and labelsTr/<id><ending>, or
+/// those that "dataset": {<id>: {images, label}} names. The test part is the list "test" of images,
+/// or the files of the folder imagesTs; it has no labels. Channels are named by "channel_names" or
 /// "modality"; labels by {"liver": 1, "both": [1, 2]} or {"1": "liver"}. Files "._*", in which
 /// macOS keeps what other file systems do not hold, are no cases. Throws InputError; also for a
 /// file that is missing.
 Dataset read_dataset(const std::string& path, DatasetPart part = DatasetPart::kTraining);
+
+/// The name that the dataset.json of a folder has.
+std::string dataset_file_of(const std::string& folder);
 
 /// The cases of a data set for a program that takes one channel.
 struct OneChannel {

@@ -6,8 +6,10 @@
 #include <array>
 #include <cstdio>
 
+#include "larch/cases/case_folder.h"
 #include "larch/config/text.h"
 #include "larch/core/error.h"
+#include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/io/mesh/mesh_io.h"
 
@@ -44,17 +46,27 @@ ReadOptions Reading::read_options(const Context& context) const {
 
 void ImageList::check() const {
   if (list && dataset) throw UsageError("give either --list or --dataset; see --help");
-  if (!dataset && !channel.empty()) throw UsageError("--channel goes with --dataset");
+  if (dataset_path().empty() && !channel.empty()) {
+    throw UsageError("--channel goes with --dataset");
+  }
+}
+
+const std::string& ImageList::dataset_path() const {
+  const bool is_listed = !dataset && list && is_file(dataset_file_of(list));
+  return is_listed ? list : dataset;
 }
 
 std::vector<Case> ImageList::select(const CaseColumns& columns, ReadOptions& read,
                                     const std::vector<std::string>& carried) const {
-  if (list) {
-    std::vector<Case> listed = read_case_list(list, columns);
+  const std::string& data_path = dataset_path();
+  if (data_path.empty()) {
+    std::vector<Case> listed =
+        is_folder(list) ? read_case_folder(list, columns, part == DatasetPart::kTraining, read.warn)
+                        : read_case_list(list, columns);
     warn_of_unread_columns(list, listed, columns, carried, read);
     return listed;
   }
-  const Dataset data = read_dataset(dataset, part);
+  const Dataset data = read_dataset(data_path, part);
   for (const std::string& warning : data.warnings) {
     if (read.warn) read.warn(warning);
   }
@@ -66,7 +78,7 @@ std::vector<Case> ImageList::select(const CaseColumns& columns, ReadOptions& rea
   OneChannel selected = one_channel(data, channel);
   if (selected.frame && read.frame) {
     throw UsageError(
-        "--frame: the channels of '" + dataset.path +
+        "--frame: the channels of '" + data_path +
         "' are the volumes of its files, and --channel chooses one; leave --frame out");
   }
   if (selected.frame) read.frame = selected.frame;
@@ -74,8 +86,8 @@ std::vector<Case> ImageList::select(const CaseColumns& columns, ReadOptions& rea
 }
 
 std::vector<std::string> ImageList::notes() const {
-  if (!dataset) return {};
-  const Dataset data = read_dataset(dataset, part);
+  if (dataset_path().empty()) return {};
+  const Dataset data = read_dataset(dataset_path(), part);
   std::vector<std::string> notes;
   if (!data.labels.empty()) {
     notes.push_back("labels of the data set: " + labels_text(data.labels));
@@ -134,7 +146,7 @@ void Images::check(const GivenFlags& given) const {
   }
   list.check();
   if (part[0] > part[1]) throw UsageError("--part K,N: there is no part K of N; give 1,N to N,N");
-  if (!list.dataset && list.part != DatasetPart::kTest) {
+  if (list.dataset_path().empty() && list.part != DatasetPart::kTest) {
     throw UsageError("--dataset-part goes with --dataset");
   }
   if (!is_list()) {
@@ -151,6 +163,9 @@ void Images::check(const GivenFlags& given) const {
     return check_files(files());
   }
   if (!output_dir) throw UsageError("--output-dir is missing: the folder for the results");
+  if (is_folder(list.list) && resolved_name(list.list) == resolved_name(output_dir)) {
+    throw UsageError("--output-dir is the folder of --list, whose images the results would be");
+  }
   if (!series.empty()) {
     throw UsageError("--series is for one image; give the list a column 'series'");
   }
@@ -266,6 +281,14 @@ std::vector<RunInput> image_inputs(const std::string& role, const std::string& i
   return inputs;
 }
 
+std::vector<RunInput> image_inputs(const std::string& role, const Case& c,
+                                   const std::string& of_case) {
+  if (c.files.empty()) return image_inputs(role, c.image, of_case);
+  std::vector<RunInput> inputs;
+  for (const std::string& file : c.files) inputs.push_back({role, file, of_case});
+  return inputs;
+}
+
 std::string companion_of(const std::string& path, const std::string& ending) {
   return path.substr(0, path.size() - file_extension(path).size()) + ending;
 }
@@ -280,14 +303,16 @@ ListedInputs inputs_of_cases(const std::vector<Case>& cases, const CaseColumns& 
                              bool order_matters) {
   ListedInputs listed{{}, order_matters};
   for (const Case& c : cases) {
-    std::vector<std::pair<std::string, std::string>> files{{columns.image, c.image},
-                                                           {columns.label, c.label}};
+    std::vector<std::pair<std::string, std::string>> files{{columns.label, c.label}};
     for (const CaseColumn& column : columns.more) {
       const auto cell = c.further.find(column.name);
       if (column.is_file && cell != c.further.end()) files.push_back(*cell);
     }
     const std::string series = options_of_case(c, {}).series_uid;
     if (!series.empty()) listed.inputs.push_back({kSeriesColumn, "", c.id, series});
+    for (RunInput& input : image_inputs(columns.image, c, c.id)) {
+      listed.inputs.push_back(std::move(input));
+    }
     for (const auto& [role, path] : files) {
       for (RunInput& input : image_inputs(role, path, c.id)) {
         listed.inputs.push_back(std::move(input));

@@ -46,9 +46,10 @@ struct Reading {
 
 /// A list of images, or a data set: --list, --dataset and --channel.
 struct ImageList {
-  const char* list_help = "many images: TSV or CSV with the column image, and id if wanted";
-  const char* dataset_help = "many images: dataset.json of a Decathlon or nnU-Net folder";
-  InputFile list{}, dataset{};
+  const char* list_help =
+      "many images: TSV or CSV with the column image, and id if wanted; or a folder of images";
+  const char* dataset_help = "many images: a Decathlon or nnU-Net folder, or its dataset.json";
+  InputList list{}, dataset{};
   std::string channel{};
   DatasetPart part = DatasetPart::kTest;  ///< of the data set
 
@@ -60,11 +61,15 @@ struct ImageList {
             "with --dataset: the channel, by name or number from 0, of several"});
   }
   explicit operator bool() const { return list || dataset; }
+  /// Returns the data set that is meant: --dataset, or --list if it is a folder with a
+  /// dataset.json; empty: there is none.
+  const std::string& dataset_path() const;
   /// Throws UsageError if both are given, or a channel without a data set.
   void check() const;
   /// Returns the cases; `read` gets the frame that holds the chosen channel, and is warned of
   /// columns that are neither known nor carried. Throws InputError, and UsageError for a channel,
-  /// or if both a frame and a channel choose a volume of the files.
+  /// or if both a frame and a channel choose a volume of the files. For `part` training images of a
+  /// folder have the labels that are beside them.
   std::vector<Case> select(const CaseColumns& columns, ReadOptions& read,
                            const std::vector<std::string>& carried = {}) const;
   /// Lines for people about the channels and labels of a data set.
@@ -177,6 +182,9 @@ std::vector<RunInput> detached_inputs(const std::string& role, const std::string
                                       const std::string& of_case = "");
 /// Returns an image of a role, with the files beside it that hold its voxels, for records.
 std::vector<RunInput> image_inputs(const std::string& role, const std::string& image,
+                                   const std::string& of_case = "");
+/// Returns the image of a case, of the files of a series where its folder holds others too.
+std::vector<RunInput> image_inputs(const std::string& role, const Case& c,
                                    const std::string& of_case = "");
 /// How the image of a case is read: as all are, but for the series that its cell names.
 ReadOptions options_of_case(const Case& c, ReadOptions read);

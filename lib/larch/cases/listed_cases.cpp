@@ -387,7 +387,7 @@ ListedCases::ListedCases(const detail::AnyCaseProgram& program, const CheckedRun
 }
 
 std::vector<RunInput> ListedCases::inputs(size_t i) const {
-  std::vector<RunInput> inputs = image_inputs("input", cases[i].image);
+  std::vector<RunInput> inputs = image_inputs("input", cases[i]);
   const std::string series = options_of_case(cases[i], {}).series_uid;
   if (!series.empty()) inputs.push_back({kSeriesColumn, "", "", series});
   for (const CaseColumn& column : columns) {

@@ -13,11 +13,13 @@ namespace larch::mesh {
 namespace {
 
 /// Side of the point (y, z) of the line a-b in the projection along x. It is computed from the
-/// smaller vertex to the larger one, whichever way the triangle runs, and a point on the line
-/// counts as left of it: so of two triangles that share an edge exactly one contains the point.
+/// smaller vertex to the larger one, whichever way the triangle runs. A point on the line counts as
+/// moved by a little along y and by much less along z, so that of the triangles that share an edge
+/// or a vertex there exactly one contains it.
 bool is_left(double y, double z, const Vec3d& a, const Vec3d& b, bool swapped) {
   const Vec3d &p = swapped ? b : a, &q = swapped ? a : b;
-  const double side = (q.y - p.y) * (z - p.z) - (q.z - p.z) * (y - p.y);
+  double side = (q.y - p.y) * (z - p.z) - (q.z - p.z) * (y - p.y);
+  if (side == 0) side = q.z != p.z ? p.z - q.z : q.y - p.y;
   return (side >= 0) != swapped;
 }
 

@@ -16,6 +16,7 @@
 #include "larch/mesh/sphere_template.h"
 #include "larch/models/model_file.h"
 #include "larch/picture/qc.h"
+#include "larch/pipeline/case_labels.h"
 
 namespace larch::pipeline {
 namespace {
@@ -25,8 +26,7 @@ using Json = nlohmann::ordered_json;
 /// Returns what a list says of an image on a grid.
 TrainingCase read_case(const Case& c, const TrainingFiles& files, const Grid& grid,
                        const boundary::Model& start, std::set<int>& seen, const Context& context) {
-  TrainingCase out{image_and_label(c), {}, read_labels(c.label, label_options(files.read, grid))};
-  cases::require_same_grid(c.image, grid, c.label, out.labels.grid());
+  TrainingCase out{image_and_label(c), {}, read_case_labels(c, grid, files.labels, files.read)};
   out.left_out = left_out_labels(files, c, {out.labels.begin(), out.labels.end()}, start.labels,
                                  seen, context);
   return out;

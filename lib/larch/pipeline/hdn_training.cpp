@@ -18,6 +18,7 @@
 #include "larch/models/layout.h"
 #include "larch/models/model_file.h"
 #include "larch/picture/plot.h"
+#include "larch/pipeline/case_labels.h"
 
 namespace larch::pipeline {
 namespace {
@@ -32,14 +33,35 @@ TrainingCase read_case(const Case& c, const TrainingFiles& files, const Grid& gr
     throw InputError("it has neither a label map nor poses; add a column label or poses");
   }
   if (poses.empty()) {
-    out.labels = read_labels(c.label, label_options(files.read, grid));
-    cases::require_same_grid(c.image, grid, c.label, out.labels.grid());
+    out.labels = read_case_labels(c, grid, files.labels, files.read);
     return out;
   }
-  for (const DetectedPose& pose : read_any_poses(poses)) {
+  for (const DetectedPose& pose : read_poses_or_points(poses).poses) {
     if (pose.has_pose) out.poses[pose.name] = pose.pose;
   }
   return out;
+}
+
+/// Structures that files give as points have a position alone, unless the configuration says
+/// otherwise. Where it names none, each point is one.
+hdn::HdnConfig with_points(const TrainingFiles& files, hdn::HdnConfig config) {
+  const bool has_names = !config.structures.empty();
+  for (const Case& c : files.cases) {
+    const std::string poses = c.cell(kPosesColumn);
+    if (poses.empty()) continue;
+    const PosesOfFile found = naming_case(c, [&] { return read_poses_or_points(poses); });
+    for (size_t i = 0; found.are_points && i < found.poses.size(); ++i) {
+      const std::string& name = found.poses[i].name;
+      auto at = std::ranges::find(config.structures, name, &hdn::StructureConfig::name);
+      if (at == config.structures.end() && has_names) continue;
+      if (at == config.structures.end()) at = config.structures.insert(at, {name});
+      if (!at->stages.empty()) continue;
+      at->stages.assign(static_cast<size_t>(config.halvings) + 1, hdn::LevelStages::kPosition);
+    }
+  }
+  // Models do not depend on the order of the cases.
+  if (!has_names) std::ranges::sort(config.structures, {}, &hdn::StructureConfig::name);
+  return config;
 }
 
 /// Returns the share of the cases with a candidate near the truth among the first n, by n.
@@ -139,8 +161,8 @@ Outputs train_hdn(const TrainingFiles& files, const hdn::HdnConfig& config,
                   const voxels::TrainConfig& shared, const Context& context) {
   const TrainingCases cases = training_cases(
       files, {}, [&](const Case& c, const Grid& grid) { return read_case(c, files, grid); });
-  const TrainResult result =
-      train_network(cases, config, shared, training_run(files, context), context);
+  const TrainResult result = train_network(cases, with_points(files, config), shared,
+                                           training_run(files, context), context);
   const auto& model = std::get<hdn::Model>(*result.model);
   warn_of_weakness(*result.network, model, context);
   Outputs outputs = training_outputs(files, result);
@@ -153,6 +175,7 @@ Outputs train_hdn(const TrainingFiles& files, const hdn::HdnConfig& config,
 
 Plan plan_hdn_training(const TrainingFiles& files, hdn::HdnConfig config,
                        const voxels::TrainConfig& shared, const Context& context) {
+  config = with_points(files, std::move(config));
   const hdn::Model model = start_network(config, shared, files.labels, context.seed);
   Plan plan;
   plan.table = {{"id", "voxels", "spacing_mm", "truth"}};

@@ -20,6 +20,7 @@
 #include "larch/io/image/image.h"
 #include "larch/models/model_file.h"
 #include "larch/models/training_plot.h"
+#include "larch/pipeline/case_labels.h"
 #include "larch/pipeline/components.h"
 #include "larch/voxels/pool.h"
 
@@ -42,8 +43,7 @@ TrainingCases voxel_cases(const TrainingFiles& files, const voxels::TrainConfig&
   const std::vector<std::string>& components = config.space.components;
   const auto seen = std::make_shared<std::set<int>>();
   const auto truth = [&, seen](const Case& c, const Grid& grid) {
-    TrainingCase read{c.image, {}, read_labels(c.label, label_options(files.read, grid))};
-    cases::require_same_grid(c.image, grid, c.label, read.labels.grid());
+    TrainingCase read{c.image, {}, read_case_labels(c, grid, files.labels, files.read)};
     read.left_out =
         left_out(files, c, {read.labels.begin(), read.labels.end()}, *seen, config.labels, context);
     return read;
@@ -56,7 +56,7 @@ TrainingCases voxel_cases(const TrainingFiles& files, const voxels::TrainConfig&
   };
   cases.labels = [&files, quiet, grid = cases.grid](size_t i) {
     const Case& c = files.cases[i];
-    return naming_case(c, [&] { return read_labels(c.label, label_options(quiet, grid(i))); });
+    return naming_case(c, [&] { return read_case_labels(c, grid(i), files.labels, quiet); });
   };
   return cases;
 }
@@ -126,8 +126,7 @@ std::vector<SurveyedCase> survey(const TrainingFiles& files, const voxels::Train
   loop.work = [&](size_t i, const Context&) {
     const Case& c = files.cases[i];
     const Grid grid = probe_components(c, config.space.components, files.read);
-    const LabelVolume labels = read_labels(c.label, label_options(files.read, grid));
-    cases::require_same_grid(c.image, grid, c.label, labels.grid());
+    const LabelVolume labels = read_case_labels(c, grid, files.labels, files.read);
     found[i].grid = grid;
     for (const int32_t label : labels) ++found[i].labels[label];
   };

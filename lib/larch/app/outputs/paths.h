@@ -11,6 +11,7 @@ enum class PathRole : int {
   kInputImage,  ///< an image file or a DICOM folder
   kInputMesh,
   kInputFile,
+  kInputList,  ///< a file that names inputs, or a folder with them
   kOutputImage,
   kOutputLabelmap,
   kOutputMesh,
@@ -39,6 +40,7 @@ struct Path {
 
 using InputImage = Path<PathRole::kInputImage>;
 using InputFile = Path<PathRole::kInputFile>;
+using InputList = Path<PathRole::kInputList>;
 using OutputPicture = Path<PathRole::kOutputPicture>;
 using OutputFile = Path<PathRole::kOutputFile>;
 using OutputDir = Path<PathRole::kOutputDir>;

@@ -71,8 +71,9 @@ KeptHeaders<DicomObject>& kept_headers() {
   return kept;
 }
 
-/// Returns the header of a file; nothing if it does not begin as DICOM files do.
-std::optional<DicomObject> header_of(const std::string& path) {
+}  // namespace
+
+std::optional<DicomObject> dicom_header(const std::string& path) {
   const std::optional<FileStamp> stamp = settled_stamp(path);
   std::optional<DicomObject> object = kept_headers().find(path, stamp);
   if (object) return object;
@@ -83,6 +84,8 @@ std::optional<DicomObject> header_of(const std::string& path) {
   if (object->problem.empty()) kept_headers().keep(path, stamp, *object);
   return object;
 }
+
+namespace {
 
 // Tells whether a file that does not begin as DICOM may be passed over. Throws InputError if it
 // seems to be a slice, since none may vanish: it is empty, or is named as those of `endings` are.
@@ -104,7 +107,7 @@ std::vector<DicomObject> images_in(const std::string& folder, std::vector<std::s
   std::set<std::string> endings{"", ".dcm", ".dicom", ".dic", ".dc3", ".ima", ".acr"}, series;
   for (const std::string& path : files_in(folder)) {
     std::optional<DicomObject> header;
-    if (std::filesystem::path(path).filename() != "DICOMDIR") header = header_of(path);
+    if (std::filesystem::path(path).filename() != "DICOMDIR") header = dicom_header(path);
     if (!header) {
       others.push_back(path);
       continue;
@@ -143,7 +146,7 @@ std::vector<DicomObject> images_in(const std::string& folder, std::vector<std::s
 std::vector<DicomObject> objects_of(const std::string& path, const ReadOptions& options,
                                     std::vector<std::string>& warnings) {
   if (!is_folder(path)) {
-    std::optional<DicomObject> object = header_of(path);
+    std::optional<DicomObject> object = dicom_header(path);
     if (!object) refuse_start(path, start_of(path));
     return {std::move(*object)};
   }

@@ -18,6 +18,10 @@ namespace larch::io {
 /// one that cannot be read.
 bool is_dicom(const std::string& path);
 
+/// Returns the header of a file, which is kept as long as the file stays as it is; nothing if it
+/// does not begin as DICOM files do. Throws InputError if it is damaged or cannot be read.
+std::optional<DicomObject> dicom_header(const std::string& path);
+
 /// A series: the slices of a folder that have one SeriesInstanceUID, or the frames of a file,
 /// sorted by their place along the normal of the image plane; one slice has SliceThickness (or 1
 /// mm) as third spacing. The third axis is the step between the places, which keeps the tilt of a

@@ -110,8 +110,9 @@ const Json& array_of(const std::string& path, const Json& file, const char* key,
   return *found;
 }
 
-/// Returns the markups of one type in a file.
-std::vector<Object> markups_of(const std::string& path, const Json& file, const std::string& type) {
+/// Returns the markups of one type in a file. `may_lack`: there may be none.
+std::vector<Object> markups_of(const std::string& path, const Json& file, const std::string& type,
+                               bool may_lack = false) {
   const Json& all = array_of(path, file, "markups", "no markups of 3D Slicer");
   std::vector<Object> out;
   for (size_t i = 0; i < all.size(); ++i) {
@@ -127,7 +128,7 @@ std::vector<Object> markups_of(const std::string& path, const Json& file, const 
     if (system == "RAS") markup.sign = {-1, -1, 1};
     out.push_back(std::move(markup));
   }
-  if (out.empty()) bad(path, "it has no markup of the type " + type);
+  if (out.empty() && !may_lack) bad(path, "it has no markup of the type " + type);
   return out;
 }
 
@@ -369,6 +370,23 @@ std::vector<DetectedPose> read_any_poses(const std::string& path) {
   if (structures.size() > kMaximumStructures) bad(path, "more than 10000 boxes, which no body has");
   check_names(path, structures);
   return structures;
+}
+
+PosesOfFile read_poses_or_points(const std::string& path) {
+  const bool are_points = path.ends_with(".mrk.json") &&
+                          markups_of(path, read_json(path), "ROI", /*may_lack=*/true).empty();
+  if (!are_points) return {read_any_poses(path)};
+  const PointSet points = read_points(path);
+  PosesOfFile found{std::vector<DetectedPose>(points.points_mm.size()), true};
+  for (size_t i = 0; i < found.poses.size(); ++i) {
+    DetectedPose& one = found.poses[i];
+    one.name = points.names.empty() ? "" : points.names[i];
+    one.status = "found";
+    one.pose = {points.points_mm[i], {}, {kPointEdgeMm, kPointEdgeMm, kPointEdgeMm}};
+    one.has_pose = true;
+  }
+  check_names(path, found.poses);
+  return found;
 }
 
 }  // namespace larch

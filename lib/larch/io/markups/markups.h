@@ -73,4 +73,16 @@ std::vector<DetectedPose> read_pose_file(const std::string& path);
 /// poses. Throws InputError as these do, and for boxes without a name or with the same.
 std::vector<DetectedPose> read_any_poses(const std::string& path);
 
+/// The poses of a file; of points they are cubes with the axes of the world.
+struct PosesOfFile {
+  std::vector<DetectedPose> poses;
+  bool are_points = false;
+};
+/// The edge of such a cube: a point that is found counts as right within half of it, which is also
+/// the most that counts for larger boxes (failure_distance_mm).
+inline constexpr double kPointEdgeMm = 20;
+/// Reads poses as read_any_poses does, or, of a .mrk.json with points and no boxes, its points.
+/// Throws InputError as these do, and for points without a name or with the same.
+PosesOfFile read_poses_or_points(const std::string& path);
+
 }  // namespace larch

@@ -36,7 +36,7 @@ struct PosePair {
 /// Returns the poses of a file of poses, or of the structures in a label map.
 std::vector<DetectedPose> poses_of(const std::string& path, const hdn::Model* network,
                                    const ReadOptions& read) {
-  if (path.ends_with(".json")) return read_any_poses(path);
+  if (path.ends_with(".json")) return read_poses_or_points(path).poses;
   if (network == nullptr) {
     throw InputError("'" + path +
                      "' is no file of poses (.json); for a label map give --model, to "
