@@ -45,10 +45,13 @@ struct Options {
       Field{"reference,r", reference,
             "the truth; of a segmentation on the same grid, of a mesh another one or a label map"},
       Field{"list", list, "instead of both: TSV or CSV with the columns prediction and reference"}
-          .no_effect_on_results(),
+          .no_effect_on_results()
+          .endings(".tsv,.csv"),
       Field{"model", model,
-            "with --kind poses: network of pbt-train, to whose mean shapes label maps are fitted"},
-      Field{"table", table, "TSV with one line per case and structure"}, allow_field(allow),
+            "with --kind poses: network of pbt-train, to whose mean shapes label maps are fitted"}
+          .endings(".hdn"),
+      Field{"table", table, "TSV with one line per case and structure"}.endings(".tsv"),
+      allow_field(allow),
       Field{"memory", memory,
             "memory of label maps and surfaces, such as 4G or 500M (default: half of what is free, "
             "or what one case takes)"}

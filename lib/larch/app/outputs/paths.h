@@ -10,11 +10,13 @@ namespace larch {
 enum class PathRole : int {
   kInputImage,  ///< an image file or a DICOM folder
   kInputMesh,
+  kInputPoints,  ///< points of 3D Slicer
   kInputFile,
   kOutputImage,
   kOutputLabelmap,
   kOutputMesh,
   kOutputPicture,
+  kOutputColours,  ///< a table of labels
   kOutputFile,
   kOutputDir,  ///< made if it is missing
 };
@@ -38,6 +40,8 @@ struct Path {
 };
 
 using InputImage = Path<PathRole::kInputImage>;
+using InputMesh = Path<PathRole::kInputMesh>;
+using InputPoints = Path<PathRole::kInputPoints>;
 using InputFile = Path<PathRole::kInputFile>;
 using OutputPicture = Path<PathRole::kOutputPicture>;
 using OutputFile = Path<PathRole::kOutputFile>;
