@@ -203,9 +203,8 @@ std::vector<CaseOutput> Images::files_of(const std::string& id) const {
     if (std::find(write.begin(), write.end(), product.write) == write.end()) continue;
     std::string ending = product.ending;
     if (is_image(product.kind)) {
-      const bool is_no_segmentation = product.kind == PathRole::kOutputImage;
-      ending = with_format(ending, default_format,
-                           is_no_segmentation && format == "seg.nrrd" ? "nrrd" : format);
+      const bool is_plain = product.kind == PathRole::kOutputImage && format == "seg.nrrd";
+      ending = with_format(ending, default_format, is_plain ? "nrrd" : format);
     }
     if (product.kind == PathRole::kOutputMesh) {
       ending = with_format(ending, default_mesh_format, mesh_format);
