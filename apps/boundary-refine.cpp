@@ -11,13 +11,14 @@ struct Options {
   cases::Images images{.products = pipeline::kBoundaryProducts};
   InputFile poses;
   InputImage start_labels;
-  InputFile mesh;
+  InputMesh mesh;
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"model,m", model, "boundary model of pbt-train (.bnd)"}.required());
+    f(Field{"model,m", model, "boundary model of pbt-train (.bnd)"}.required().endings(".bnd"));
     images.fields(f);
-    f(Field{"poses", poses, "start: the pose of the structure, as hdn-detect writes it (.json)"},
+    f(Field{"poses", poses, "start: the pose of the structure, as hdn-detect writes it (.json)"}
+          .endings(".json"),
       Field{"start-labels", start_labels,
             "start: a label map on any grid, to which the mean shape is fitted"},
       Field{"mesh", mesh, "start: a mesh that this program has written"});
@@ -50,7 +51,8 @@ constexpr const char* kDescription =
     "the exit code is 7.\n\n"
     "With --list and --output-dir the model is loaded once, and each image starts from its column "
     "poses, label or mesh. The folder gets what --write says: <id>.vtk (mesh), <id>.nii.gz and "
-    "<id>.tsv (labelmap), <id>.png (qc); a record <id>.larch.json of each case, and status.tsv "
+    "<id>.tsv (labelmap), <id>.ctbl (table), <id>.png (qc); a record <id>.larch.json of each case, "
+    "and status.tsv "
     "with "
     "a row for each. A case that fails does not stop the others; the exit code is then 7, or 5 if "
     "memory is all that was lacking. evaluate --kind meshes compares meshes with true surfaces.";

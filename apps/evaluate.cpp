@@ -41,7 +41,8 @@ struct Options {
       Field{"list", list,
             "instead of both: TSV or CSV with the columns prediction and reference; with "
             "--prediction-dir with image (or id) and label or poses"}
-          .no_effect_on_results(),
+          .no_effect_on_results()
+          .endings(".tsv,.csv"),
       Field{"dataset", dataset,
             "with --prediction-dir: dataset.json of a Decathlon or nnU-Net folder with the labels"}
           .no_effect_on_results(),
@@ -51,8 +52,10 @@ struct Options {
       Field{"baseline", baseline,
             "--table of another run, from which paired differences are given"},
       Field{"model", model,
-            "with --kind poses: network of pbt-train, to whose mean shapes label maps are fitted"},
-      Field{"table", table, "TSV with one line per case and structure"}, allow_field(allow),
+            "with --kind poses: network of pbt-train, to whose mean shapes label maps are fitted"}
+          .endings(".hdn"),
+      Field{"table", table, "TSV with one line per case and structure"}.endings(".tsv"),
+      allow_field(allow),
       Field{"memory", memory,
             "memory of label maps and surfaces, such as 4G or 500M (default: half of what is free, "
             "or what one case takes)"}

@@ -14,7 +14,7 @@ struct Options {
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"model,m", model, "network of pbt-train (.hdn)"}.required());
+    f(Field{"model,m", model, "network of pbt-train (.hdn)"}.required().endings(".hdn"));
     images.fields(f);
     f(Field{"strict", strict, "reject a case in which a structure is not found or skipped"});
   }
@@ -32,7 +32,8 @@ constexpr const char* kDescription =
     "with --strict, if anything is not.\n\n"
     "With --list or --dataset and --output-dir the model is loaded once. The folder gets what "
     "--write says: <id>.poses.json, <id>.mrk.json (markups), <id>.nii.gz and <id>.tsv (labelmap), "
-    "<id>.png (qc); a record <id>.larch.json of each case, and status.tsv with a row for each. A "
+    "<id>.ctbl (table), <id>.png (qc); a record <id>.larch.json of each case, and status.tsv with "
+    "a row for each. A "
     "case that fails does not stop the others; the exit code is then 7, or 5 if memory is all that "
     "was lacking. --skip-existing goes on with an interrupted run. evaluate --kind poses compares "
     "poses with true ones.";

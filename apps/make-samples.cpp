@@ -77,7 +77,8 @@ struct Options {
       Field{"image", image, "warped: image of which copies are made"},
       Field{"labels", labels, "warped: label map on the grid of --image"},
       Field{"list", list, "warped: instead of both: TSV or CSV with the columns image and label"}
-          .no_effect_on_results());
+          .no_effect_on_results()
+          .endings(".tsv,.csv"));
   }
   /// Returns the image without an id, or the cases of the list.
   std::vector<Case> inputs() const {

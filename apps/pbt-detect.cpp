@@ -18,7 +18,7 @@ struct Options {
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"model,m", model, "model of pbt-train"}.required());
+    f(Field{"model,m", model, "model of pbt-train"}.required().endings(".pbt,.forest"));
     images.fields(f);
     f(Field{"roi", roi, "mask on the grid of the input: only there the tree is evaluated"});
   }
@@ -39,7 +39,8 @@ constexpr const char* kDescription =
     "'rejected' and the exit code is 7.\n\n"
     "With --list or --dataset and --output-dir the model is loaded once. The folder gets what "
     "--write says, with the bytes that each image by itself would give: <id>.nii.gz and <id>.tsv "
-    "(labels), <id>.probability.nii.gz, <id>.vtk (mesh), <id>.png (qc) and <id>.candidates.tsv; a "
+    "(labels), <id>.probability.nii.gz, <id>.vtk (mesh), <id>.ctbl (table), <id>.png (qc) and "
+    "<id>.candidates.tsv; a "
     "record <id>.larch.json of each case, and status.tsv with a row for each. A case that fails "
     "does not stop the others; the exit code is then 7, or 5 if memory is all that was lacking. "
     "--skip-existing goes on with an interrupted run.\n\n"

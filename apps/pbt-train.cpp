@@ -134,9 +134,11 @@ struct Options {
   template <class F>
   void fields(F&& f) {
     images.fields(f);
-    f(Field{"output,o", output, "the model (.pbt, .forest, .hdn, .bnd)"},
+    constexpr const char* kModels = ".pbt,.forest,.hdn,.bnd";
+    f(Field{"output,o", output, "the model (.pbt, .forest, .hdn, .bnd)"}.endings(kModels),
       Field{"start-model", start_model,
-            "boundary: network (.hdn) with the structure, whose poses the refinement starts from"},
+            "boundary: network (.hdn) with the structure, whose poses the refinement starts from"}
+          .endings(".hdn"),
       Field{"resume", resume, "go on from the checkpoint of an interrupted run"}
           .no_effect_on_results(),
       Field{"checkpoint", checkpoint,
@@ -148,8 +150,9 @@ struct Options {
     f(Field{"plot", plot,
             "picture of the training: bound of the error after each round, by depth; hdn: recall "
             "of each detector; boundary: modes of the shape (.png)"},
-      Field{"inspect", inspect, "print what a model file holds and stop"},
-      Field{"export-json", export_json, "with --inspect: write the whole model as JSON, lossless"});
+      Field{"inspect", inspect, "print what a model file holds and stop"}.endings(kModels),
+      Field{"export-json", export_json, "with --inspect: write the whole model as JSON, lossless"}
+          .endings(".json"));
   }
   void check() const {
     if (plot) require_png_extension(plot, "--plot");

@@ -6,6 +6,7 @@
 
 #include "larch/config/config.h"
 #include "larch/image/preprocess.h"
+#include "larch/io/image/image.h"
 #include "larch/models/model_file.h"
 #include "larch/opened_model.h"
 #include "larch/picture/draw.h"
@@ -15,24 +16,11 @@ namespace {
 
 using Opened = Model::Opened;
 
-/// Returns a colour for a label: as PASCAL VOC has them, whose neighbours are far apart.
-LabelEntry coloured(int32_t value, const std::string& name) {
-  LabelEntry entry{value, name, {0, 0, 0}};
-  auto bits = static_cast<uint32_t>(value);
-  if (value < 0) bits = 0 - bits;
-  for (int shift = 7; bits != 0 && shift >= 0; --shift, bits >>= 3) {
-    for (int k = 0; k < 3; ++k) {
-      entry.rgb[k] = static_cast<uint8_t>(entry.rgb[k] | (bits >> k & 1) << shift);
-    }
-  }
-  return entry;
-}
-
 LabelTable classes_of(const forest::Model& model) {
   LabelTable table;
   for (size_t c = 0; c < model.class_table.size(); ++c) {
     if (static_cast<int32_t>(c) == model.background) continue;
-    table.push_back(coloured(model.class_table[c].value, model.class_table[c].name));
+    table.push_back(coloured_label(model.class_table[c].value, model.class_table[c].name));
   }
   return table;
 }

@@ -34,4 +34,7 @@ FoundPoses find_poses(const Model& model, Volume<float> image, const Context& co
 /// in, and otherwise the surer one before the other.
 LabelVolume label_boxes(const FoundPoses& found, const Grid& grid, int threads);
 
+/// Returns the same with whole boxes, in as many label maps as overlapping ones need; at least one.
+std::vector<LabelVolume> layered_boxes(const FoundPoses& found, const Grid& grid, int threads);
+
 }  // namespace larch

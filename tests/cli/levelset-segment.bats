@@ -390,7 +390,7 @@ json.dump({'@schema': 'https://raw.githubusercontent.com/slicer/slicer/master/Mo
   expect 0 segment -i image_0.nii.gz --sphere-mm 20,8,21,6 --lower 60 --upper 140 -o b.nii.gz
   cmp a.nii.gz b.nii.gz
   expect 0 segment --slicer-xml
-  for flag in sphere-mm points window lower upper propagation; do has out.txt "<longflag>--$flag</longflag>"; done
+  for flag in sphere_mm points window lower upper propagation; do has out.txt "<longflag>--$flag</longflag>"; done
 }
 
 @test "background is held outside, and the window ends half way to it" {

@@ -96,9 +96,10 @@ struct Options {
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"input,i", input, "text to repeat"}, Field{"output,o", output, "the repeated text"},
-      Field{"copy", copy, "a second copy of it"}, Field{"folder", folder, "a folder of copies"},
-      Field{"fail", fail, "the error to throw"},
+    f(Field{"input,i", input, "text to repeat"}.endings(".txt"),
+      Field{"output,o", output, "the repeated text"}.endings(".txt"),
+      Field{"copy", copy, "a second copy of it"}.endings(".txt"),
+      Field{"folder", folder, "a folder of copies"}, Field{"fail", fail, "the error to throw"},
       Field{"sleep", sleep_s, "seconds to work, watching the stop flag", 0, 1000},
       Field{"deaf", deaf, "sleep in a writer instead, and do not watch the stop flag"},
       Field{"megabytes", megabytes, "write as many MiB of zeros instead", 0, 1000});

@@ -172,7 +172,8 @@ assert by_flag['--output'].find('channel').text == 'output'
 assert by_flag['--times'].tag == 'integer' and by_flag['--times'].find('constraints/maximum').text == '9'
 assert by_flag['--fail'].tag == 'string-enumeration' and len(by_flag['--fail'].findall('element')) == 14
 assert by_flag['--threshold'].find('description').text == 'a number <not> used & kept'
-assert '--style.widths' not in by_flag
+assert by_flag['--style_widths'].tag == 'integer-vector' and by_flag['--style_widths'].find('default').text == '3,5'
+assert 'Configuration: style' in [group[0].text for group in root.iter('parameters')]
 names = [p.find('name').text for p in by_flag.values()]
 assert len(set(names)) == len(names) and all(n.isidentifier() for n in names), names"
   done

@@ -50,7 +50,7 @@ TEST_CASE("meshes come back from every format") {
     }
   }
   CHECK_THROWS_AS(write_mesh(folder / "m.foo", mesh), UsageError);
-  CHECK_THROWS_AS(require_mesh_extension("m.vtp"), UsageError);
+  CHECK_THROWS_AS(require_mesh_extension("m.vtu"), UsageError);
   CHECK_THROWS_AS(read_mesh(folder / "m.foo"), InputError);
   CHECK_THROWS_AS(read_mesh(folder / "missing.vtk"), InputError);
   CHECK_THROWS_AS(write_mesh(folder / "no/m.vtk", mesh), OutputError);

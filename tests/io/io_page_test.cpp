@@ -89,6 +89,7 @@ std::vector<Row> nifti_rows(const std::string& nifti) {
 std::vector<Row> nrrd_rows() {
   const std::string ell = "units: \"ell\" \"ell\" \"ell\"\n";
   const std::string axes = "space: LPS\nspace directions: (1,0,0) (0,1,0) (0,0,1)\n";
+  const std::string segments = "kinds: list domain domain\nSegment0_ID:=a\nSegment0_";
   const std::string unu = "; convert it with 'unu save -e gzip' of Teem";
   const std::string several_files =
       "its voxels stand in several files, which is not supported" + unu;
@@ -110,8 +111,12 @@ std::vector<Row> nrrd_rows() {
               "# " + std::string(17 << 20, 'c') + "\n"},
              {"which NRRD does not know", "colour: red\n"},
              {"says twice, and differently", "type: int8\n"},
-             {"a segmentation of 3D Slicer whose segments overlap",
-              "kinds: list domain domain\nSegment0_Layer:=0\nSegment1_Layer:=1\n"},
+             {"which is that of no segment", segments + "LabelValue:=99\n"},
+             {"where it cannot be, or another one is", segments + "Layer:=2\n"},
+             {"export it there as binary label map",
+              segments + "Layer:=0\nSegmentation_MasterRepresentation:=Closed surface\n"},
+             {"overlap, the first time at index",
+              segments + "LabelValue:=1\nSegment1_ID:=b\nSegment1_LabelValue:=1\n"},
              {"names itself as the file of the voxels", "data file: a.nhdr\n"},
              {several_files, "data file: LIST\na.raw\nb.raw\n"},
              {several_files, "data file: %03d.raw 1 2 1\n"}}) {

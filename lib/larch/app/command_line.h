@@ -50,7 +50,8 @@ struct CommonFlags {
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"config,c", configs, "JSON configuration; - is standard input; repeatable, later wins"},
+    f(Field{"config,c", configs, "JSON configuration; - is standard input; repeatable, later wins"}
+          .endings(".json"),
       Field{"device,d", device, "auto, cpu, cuda or cuda:N (default: LARCH_DEVICE, else auto)"},
       Field{"threads,t", threads,
             "threads (default: LARCH_THREADS, else SLURM_CPUS_PER_TASK, else all allowed)", 1,

@@ -113,6 +113,7 @@ config::Node Images::product_flag(size_t i) {
   node.key = products[i].flag;
   node.help = products[i].help;
   node.path = products[i].kind;
+  node.endings = products[i].ending;
   return node;
 }
 
@@ -129,6 +130,7 @@ config::Node Images::write_flag() {
   node.help = std::string("with --list: what to write for each image (default ") +
               products.front().write + ")";
   node.has_effect = false;
+  node.of_lists = true;
   node.at = [this, word](size_t i) { return word(write[i]); };
   node.prototype = [word, first = std::string(products.front().write)] {
     const auto element = std::make_shared<std::string>(first);
@@ -188,6 +190,14 @@ void Images::check_files(const std::vector<CaseOutput>& files) const {
     const std::string flag = flag_name(product), file = file_of(files, flag);
     if (file.empty()) continue;
     if (is_image(product.kind) && !are_sequences) require_image_extension(file);
+    const std::string ending = file_extension(file);
+    if (product.kind == PathRole::kOutputImage && ending == ".seg.nrrd") {
+      throw UsageError("--" + flag + ": '" + file +
+                       "': .seg.nrrd is for label maps; end the name with .nrrd");
+    }
+    if (product.kind == PathRole::kOutputColours && ending != ".ctbl" && ending != ".tsv") {
+      throw UsageError("--" + flag + ": '" + file + "' ends neither in .ctbl nor in .tsv");
+    }
     if (product.kind == PathRole::kOutputMesh) require_mesh_extension(file);
     if (product.kind == PathRole::kOutputPicture) require_png_extension(file, "--" + flag);
   }
@@ -208,7 +218,10 @@ std::vector<CaseOutput> Images::files_of(const std::string& id) const {
   for (const Product& product : products) {
     if (std::find(write.begin(), write.end(), product.write) == write.end()) continue;
     std::string ending = product.ending;
-    if (is_image(product.kind)) ending = with_format(ending, default_format, format);
+    if (is_image(product.kind)) {
+      const bool is_plain = product.kind == PathRole::kOutputImage && format == "seg.nrrd";
+      ending = with_format(ending, default_format, is_plain ? "nrrd" : format);
+    }
     if (product.kind == PathRole::kOutputMesh) {
       ending = with_format(ending, default_mesh_format, mesh_format);
     }

@@ -55,8 +55,8 @@ struct ImageList {
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"list,l", list, list_help}.no_effect_on_results(),
-      Field{"dataset", dataset, dataset_help}.no_effect_on_results(),
+    f(Field{"list,l", list, list_help}.no_effect_on_results().endings(".tsv,.csv"),
+      Field{"dataset", dataset, dataset_help}.no_effect_on_results().endings(".json"),
       Field{"channel", channel,
             "with --dataset: the channel, by name or number from 0, of several"});
   }
@@ -123,21 +123,23 @@ struct Images {
       reading.fields(f);
     }
     for (size_t i = 0; i < products.size(); ++i) f(product_flag(i));
-    list.fields(f);
-    f(Field{"dataset-part", list.part, "with --dataset: its test or its training images"}
-          .no_effect_on_results());
+    const auto of_lists = [&f](const auto&... field) { f(field.of_lists()...); };
+    list.fields(of_lists);
+    of_lists(Field{"dataset-part", list.part, "with --dataset: its test or its training images"}
+                 .no_effect_on_results());
     // The names of the outputs tell what is written and in which format.
-    f(Field{"output-dir", output_dir, "with --list: folder for <id>.* and status.tsv"});
+    of_lists(Field{"output-dir", output_dir, "with --list: folder for <id>.* and status.tsv"});
     f(write_flag());
-    f(Field{"format", format, "with --list: ending of images"}.no_effect_on_results());
+    of_lists(Field{"format", format, "with --list: ending of images"}.no_effect_on_results());
     if (has(PathRole::kOutputMesh)) {
-      f(Field{"mesh-format", mesh_format, "with --list: ending of meshes"}.no_effect_on_results());
+      of_lists(Field{"mesh-format", mesh_format, "with --list: ending of meshes"}
+                   .no_effect_on_results());
     }
-    f(Field{"carry", carry, "with --list: further columns of the list to copy to status.tsv"}
-          .no_effect_on_results(),
-      Field{"part", part, "with --list: K,N does every Nth case, from the Kth on", 1, 10000}
-          .no_effect_on_results(),
-      Field{"reject-code", reject_code, "exit code if results are rejected and no case failed"}
+    of_lists(Field{"carry", carry, "with --list: further columns of the list to copy to status.tsv"}
+                 .no_effect_on_results(),
+             Field{"part", part, "with --list: K,N does every Nth case, from the Kth on", 1, 10000}
+                 .no_effect_on_results());
+    f(Field{"reject-code", reject_code, "exit code if results are rejected and no case failed"}
           .one_of({0, 7})
           .no_effect_on_results(),
       Field{"memory", memory, memory_help}.no_effect_on_results());

@@ -73,6 +73,20 @@ struct Field {
     return copy;
   }
 
+  /// Returns the name of a file that ends so: ".tsv,.csv", the usual one first. Forms show it;
+  /// programs say for themselves what they refuse.
+  Field endings(const char* all) const {
+    Field copy = *this;
+    copy.file_endings = all;
+    return copy;
+  }
+  /// Asks for many images, so that the form for one image, as in 3D Slicer, leaves it out.
+  Field of_lists() const {
+    Field copy = *this;
+    copy.is_of_lists = true;
+    return copy;
+  }
+
   const char* key;
   T& value;
   const char* help;
@@ -85,6 +99,8 @@ struct Field {
   bool is_not_empty = false;
   bool has_effect = true;
   const char* example_json = "";
+  const char* file_endings = "";
+  bool is_of_lists = false;
 };
 
 /// A value of an enum and its name in files and flags. Beside the enum, in its namespace:

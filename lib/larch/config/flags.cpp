@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include <CLI/CLI.hpp>
 
@@ -118,6 +119,13 @@ std::string with_dashes(std::string flag) {
 
 }  // namespace
 
+std::string identifier(const std::string& flag) {
+  std::string name = flag.substr(2);
+  std::ranges::replace_if(
+      name, [](char c) { return c == '-' || c == '.'; }, '_');
+  return name;
+}
+
 std::vector<Leaf> leaves(const Node& node, const std::string& prefix) {
   std::vector<Leaf> found;
   for (const Node& member : node.members) {
@@ -136,10 +144,13 @@ std::vector<Leaf> leaves(const Node& node, const std::string& prefix) {
 
 void add_flags(CLI::App& parser, std::vector<Leaf>& items, BoolStyle style) {
   for (Leaf& leaf : items) {
-    std::string names = (leaf.short_flag.empty() ? "" : leaf.short_flag + ",") + leaf.flag;
-    if (with_dashes(leaf.flag) != leaf.flag) names += "," + with_dashes(leaf.flag);
+    std::string names = leaf.short_flag;
+    for (const std::string& name :
+         std::set{leaf.flag, with_dashes(leaf.flag), "--" + identifier(leaf.flag)}) {
+      names += (names.empty() ? "" : ",") + name;
+    }
     const bool is_bool = leaf.node.kind == Kind::kBool;
-    if (is_bool && style == BoolStyle::kBare) {
+    if (is_bool && style == BoolStyle::kBare && !std::get<bool>(leaf.node.get())) {
       parser.add_flag(names, leaf.given);
       continue;
     }

@@ -43,6 +43,8 @@ struct Node {
   bool not_empty = false;                 ///< of a vector
   bool has_effect = true;                 ///< on the results
   std::string example{};                  ///< JSON; mostly empty
+  std::string endings{};                  ///< of a file: ".tsv,.csv"; mostly empty
+  bool of_lists = false;                  ///< it asks for many images
 
   // Scalars. Integers are passed as int64_t, or uint64_t where unsigned; enums by name.
   std::function<Scalar()> get{};
@@ -201,6 +203,8 @@ Node describe_field(const Field<T>& field) {
   n.not_empty = field.is_not_empty;
   n.has_effect = field.has_effect;
   n.example = field.example_json;
+  n.endings = field.file_endings;
+  n.of_lists = field.is_of_lists;
   if (field.min > n.min) n.min = field.min;
   if (field.max < n.max) n.max = field.max;
   return n;

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "larch/core/error.h"
+#include "larch/files/file.h"
 #include "larch/files/temporaries.h"
 
 namespace larch {
@@ -48,6 +49,7 @@ std::string ending_of(const std::string& path) {
   const fs::path name = fs::path(path).filename();
   const std::string last = name.extension().string();
   const bool packed = last == ".gz" || last == ".bz2" || last == ".xz" || last == ".zst";
+  if (file_extension(path) == ".seg.nrrd") return ".seg.nrrd";
   const std::string ending = packed ? name.stem().extension().string() + last : last;
   return ending.size() <= 32 ? ending : "";
 }

@@ -170,6 +170,7 @@ std::string file_extension(const std::string& path) {
   const size_t dot = name.rfind('.');
   if (dot == std::string::npos || dot == 0) return "";
   std::string last = name.substr(dot);
+  if (name.ends_with(".seg.nrrd") && dot > 4) return ".seg.nrrd";
   if (last != ".gz") return last;
   const size_t before = name.rfind('.', dot - 1);
   return before == std::string::npos || before == 0 ? last : name.substr(before);

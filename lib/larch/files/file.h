@@ -56,7 +56,7 @@ std::vector<std::string> files_in(const std::string& folder);
 void write_file(const std::string& path, std::string_view bytes);
 
 /// Returns the ending that formats go by, in lower case: ".nii.gz", ".mha", "" if there is none.
-/// Names that end in .gz have both parts.
+/// Names that end in .gz have both parts, and so has .seg.nrrd.
 std::string file_extension(const std::string& path);
 
 }  // namespace larch

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/core/error.h"
+#include "larch/files/file.h"
 #include "larch/image.h"
 #include "larch/picture/qc.h"
 #include "larch/poses.h"
@@ -74,12 +75,18 @@ void add_files(const cases::CaseJob& c, const std::shared_ptr<const PoseJob>& jo
   if (!labels.empty()) {
     const int threads = c.context().threads;
     outputs.add(labels, [=](const std::string& path) {
+      if (file_extension(path) == ".seg.nrrd") {
+        return write_segmentation(path, layered_boxes(job->found, job->grid, threads),
+                                  job->structures, threads);
+      }
       write_labelmap(path, label_boxes(job->found, job->grid, threads), job->structures, threads);
     });
     outputs.add_companion(cases::companion_of(labels, ".tsv"), [=](const std::string& path) {
       write_label_table(path, job->structures);
     });
   }
+  outputs.add(c.file("label-table"),
+              [=](const std::string& path) { write_label_table(path, job->structures); });
   outputs.add(c.file("qc"), [=](const std::string& path) { write_png(path, picture_of(*job)); });
 }
 

@@ -119,6 +119,8 @@ void add_files(const cases::CaseJob& c, const DetectionPtr& job, const DetectCon
     outputs.add_companion(cases::companion_of(labels, ".tsv"),
                           [=](const std::string& path) { write_label_table(path, table); });
   }
+  outputs.add(c.file("label-table"),
+              [=](const std::string& path) { write_label_table(path, table); });
   const pbt::ProbabilityType type = config.probability_type;
   outputs.add(c.file("probability"), [=](const std::string& path) {
     write_probabilities(path, std::span(&job->found.probability, 1), false, type, threads);

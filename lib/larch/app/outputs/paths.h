@@ -10,12 +10,14 @@ namespace larch {
 enum class PathRole : int {
   kInputImage,  ///< an image file or a DICOM folder
   kInputMesh,
+  kInputPoints,  ///< points of 3D Slicer
   kInputFile,
   kInputList,  ///< a file that names inputs, or a folder with them
   kOutputImage,
   kOutputLabelmap,
   kOutputMesh,
   kOutputPicture,
+  kOutputColours,  ///< a table of labels
   kOutputFile,
   kOutputDir,  ///< made if it is missing
 };
@@ -39,6 +41,8 @@ struct Path {
 };
 
 using InputImage = Path<PathRole::kInputImage>;
+using InputMesh = Path<PathRole::kInputMesh>;
+using InputPoints = Path<PathRole::kInputPoints>;
 using InputFile = Path<PathRole::kInputFile>;
 using InputList = Path<PathRole::kInputList>;
 using OutputPicture = Path<PathRole::kOutputPicture>;

@@ -49,11 +49,6 @@ std::string row(const std::string& left, const std::string& right) {
   return text + wrapped(right, kColumn, kColumn) + "\n";
 }
 
-std::optional<PathRole> role_of(const config::Node& node) {
-  if (node.path) return node.path;
-  return node.prototype ? node.prototype().path : std::nullopt;
-}
-
 struct ValueWords {
   std::string type;   ///< stands after the flag: "INT", "soft|copy", "FILE"
   std::string range;  ///< stands behind the help: "in [1, 32]"

@@ -78,7 +78,7 @@ struct Header {
   FrameTimes times{};              ///< of frames of one kind of time
   int64_t most_bytes = INT64_MAX;  ///< of all voxels, that the file can hold, inflated
   std::vector<std::string> warnings{};  ///< what the user should know of it, naming the file
-  LabelTable labels{};                  ///< the segments of a DICOM segmentation
+  LabelTable labels{};                  ///< the segments of a segmentation
   std::string no_volume{};              ///< why the frames make no volume, where that is in doubt
   /// Of DICOM, whose voxels are rescaled when they are read: how the file stores them.
   std::optional<std::pair<Component, int>> stored{};
@@ -161,10 +161,17 @@ struct VoxelPlace {
 [[noreturn]] void bad_voxels(const VoxelPlace& place,
                              const char* what = "voxels are missing at the end");
 
+/// The voxels of a segment of 3D Slicer: those of one layer, which is a channel, with this value.
+struct SegmentPlace {
+  int layer = 0;
+  int32_t stored = 1;
+};
+
 /// The header of a NIfTI, NRRD or MetaImage file.
 struct StoredHeader {
   Header header{};
-  std::string path{};  ///< of the file that holds the header
+  std::vector<SegmentPlace> segments{};  ///< of header.labels, if these are segments of 3D Slicer
+  std::string path{};                    ///< of the file that holds the header
   VoxelPlace place{};
 };
 
@@ -226,6 +233,10 @@ struct Pixels {
   FrameTimes times{};  ///< of the frames
   /// NRRD and MetaImage: gzip and zlib. NIfTI goes by its ending, pictures are compressed anyway.
   bool compressed = true;
+  /// Of NRRD: the segments of a segmentation of 3D Slicer, and for each of them the channel in
+  /// which it is, whose axis is then one of layers.
+  LabelTable segments{};
+  std::vector<int> layers{};
   /// The bytes before the voxels of a DICOM file, which has more to say than a Pixels does.
   std::string head{};
 

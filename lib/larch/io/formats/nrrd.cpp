@@ -12,6 +12,7 @@
 #include "larch/files/file.h"
 #include "larch/io/bytes/message.h"
 #include "larch/io/formats/formats.h"
+#include "larch/io/formats/segments.h"
 #include "larch/io/formats/text_header.h"
 
 namespace larch::io {
@@ -399,7 +400,7 @@ void set_start(const TextHeader& text, StoredHeader& out) {
 }
 
 std::string nrrd_text(const Grid& grid, const Pixels& pixels, const char* encoding) {
-  const bool vectors = pixels.channels > 1;
+  const bool vectors = pixels.channels > 1, layered = vectors && !pixels.segments.empty();
   std::string text =
       "NRRD0004\n" + (pixels.description.empty() ? "" : "content: " + pixels.description + "\n") +
       "type: " +
@@ -415,10 +416,12 @@ std::string nrrd_text(const Grid& grid, const Pixels& pixels, const char* encodi
   }
   text += std::string("\nkinds:") +
           (pixels.colour ? " RGB-color"
+           : layered     ? " list"
            : vectors     ? " vector"
                          : "") +
           " domain domain domain\nendian: little\nencoding: " + encoding +
-          "\nspace origin: " + vector_text(grid.origin_mm, "(", ",", ")") + "\n\n";
+          "\nspace origin: " + vector_text(grid.origin_mm, "(", ",", ")") + "\n" +
+          segments_text(pixels) + "\n";
   return text;
 }
 
@@ -434,11 +437,7 @@ StoredHeader read_nrrd_header(const std::string& path) {
   StoredHeader out;
   out.header.component = nrrd_component(text);
   set_grid(text, checked_sizes(text, "dimension", "sizes"), out);
-  if (text.has_segments && out.header.channels > 1) {
-    bad(path, "a segmentation of 3D Slicer whose segments overlap, in " +
-                  std::to_string(out.header.channels) +
-                  " layers; export them there to label maps, one for each layer");
-  }
+  set_segments(text, out);
   set_encoding(text, out);
   set_file(text, out.place);
   set_start(text, out);

@@ -53,7 +53,9 @@ TextHeader read_text_header(const std::string& path, char separator, const std::
     const size_t at = line.find(separator);
     const bool comment = line.starts_with('#') ||
                          (at != std::string::npos && separator == ':' && line[at + 1] == '=');
-    header.has_segments |= comment && line.starts_with("Segment0_");
+    if (comment && line.starts_with("Segment")) {
+      header.segments[line.substr(7, at - 7)] = trimmed(line.substr(at + 2));
+    }
     if (!comment && at == std::string::npos) {
       if (header.plain.size() >= kMaximumPlainLines) bad(path, "the header is damaged");
       header.plain.push_back(trimmed(line));

@@ -18,15 +18,17 @@ struct TextHeader {
   std::map<std::string, std::string> values;  ///< keys in lower case, both without outer spaces
   std::vector<std::string> plain;             ///< lines without a separator
   int64_t bytes = 0;                          ///< where the lines end
-  bool has_segments = false;                  ///< it is a segmentation of 3D Slicer
+  /// Of a segmentation of 3D Slicer: "0_Name" and what follows it in "Segment0_Name:=liver".
+  std::map<std::string, std::string> segments{};
   /// Empty if the key is absent.
   std::string value(const std::string& key) const;
   [[noreturn]] void bad_line(const char* key) const;
 };
 
 /// Lines "key<separator>value" up to and with `last_key`, or up to an empty line if that is "".
-/// Comments (#) and lines "key:=value", which say nothing about the voxels, are left out. A key
-/// that has two different values is an error, and so is a header of more than 16 MiB.
+/// Comments (#) and lines "key:=value", which say nothing about the voxels, are left out but for
+/// those of segments. A key that has two different values is an error, and so is a header of more
+/// than 16 MiB.
 TextHeader read_text_header(const std::string& path, char separator, const std::string& last_key);
 
 /// Returns the numbers of a text, at most 64; none if one of its words is no number as a whole.

@@ -10,6 +10,7 @@
 #include <exception>
 #include <functional>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "larch/core/error.h"
@@ -190,7 +191,26 @@ struct LabelRange {
   bool fits() const {
     return lowest >= std::numeric_limits<T>::min() && highest <= std::numeric_limits<T>::max();
   }
+  /// Calls `use` with a value of the smallest type that holds all labels.
+  template <class F>
+  void with_smallest(const F& use) const {
+    if (fits<uint8_t>()) return use(uint8_t{});
+    if (fits<int16_t>()) return use(int16_t{});
+    if (fits<uint16_t>()) return use(uint16_t{});
+    use(int32_t{});
+  }
 };
+
+/// Returns the labels that are there, without 0.
+std::set<int32_t> values_of(const LabelVolume& labels) {
+  std::set<int32_t> values;
+  int32_t last = 0;
+  for (const int32_t label : labels) {
+    if (label != last && label != 0) values.insert(label);
+    last = label;
+  }
+  return values;
+}
 
 template <class T>
 void write_as(const std::string& path, const LabelVolume& labels, int threads) {
@@ -347,14 +367,62 @@ template void write_volume_series(const std::string&, std::span<const Volume<flo
 
 void write_labelmap(const std::string& path, const LabelVolume& labels, const LabelTable& table,
                     int threads) {
+  if (file_extension(path) == ".seg.nrrd") {
+    return write_segmentation(path, {&labels, 1}, table, threads);
+  }
   LabelRange range;
   std::ranges::for_each(labels, std::ref(range));
   // Labels of the table that happen to be absent count too: all cases of a study get one type.
   for (const LabelEntry& entry : table) range(entry.value);
-  if (range.fits<uint8_t>()) return write_as<uint8_t>(path, labels, threads);
-  if (range.fits<int16_t>()) return write_as<int16_t>(path, labels, threads);
-  if (range.fits<uint16_t>()) return write_as<uint16_t>(path, labels, threads);
-  write_as<int32_t>(path, labels, threads);
+  range.with_smallest([&]<class T>(T) { write_as<T>(path, labels, threads); });
+}
+
+LabelEntry coloured_label(int32_t value, const std::string& name) {
+  LabelEntry entry{value, name, {0, 0, 0}};
+  auto bits = static_cast<uint32_t>(value);
+  if (value < 0) bits = 0 - bits;
+  for (int shift = 7; bits != 0 && shift >= 0; --shift, bits >>= 3) {
+    for (int k = 0; k < 3; ++k) {
+      entry.rgb[k] = static_cast<uint8_t>(entry.rgb[k] | (bits >> k & 1) << shift);
+    }
+  }
+  return entry;
+}
+
+void write_segmentation(const std::string& path, std::span<const LabelVolume> layers,
+                        const LabelTable& table, int threads) {
+  const Grid& grid = layers[0].grid();
+  io::Pixels pixels{grid, Component::kInt32, nullptr, true, threads};
+  pixels.channels = static_cast<int>(layers.size());
+  pixels.segments = table;
+  pixels.layers.assign(table.size(), 0);
+  LabelRange range;
+  for (size_t layer = 0; layer < layers.size(); ++layer) {
+    for (const int32_t value : values_of(layers[layer])) {
+      const auto known = std::ranges::find(pixels.segments, value, &LabelEntry::value);
+      const auto at = static_cast<size_t>(known - pixels.segments.begin());
+      if (known == pixels.segments.end()) {
+        pixels.segments.push_back(coloured_label(value, "Segment_" + std::to_string(value)));
+        pixels.layers.push_back(0);
+      }
+      pixels.layers[at] = static_cast<int>(layer);
+    }
+  }
+  for (LabelEntry& entry : pixels.segments) {
+    const bool is_black = entry.rgb[0] + entry.rgb[1] + entry.rgb[2] == 0;
+    if (is_black) entry = coloured_label(entry.value, entry.name);
+    range(entry.value);
+  }
+  range.with_smallest([&]<class T>(T) {
+    const auto voxels = static_cast<size_t>(grid.voxels());
+    std::vector<T> all(voxels * layers.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      all[i] = static_cast<T>(layers[i % layers.size()][static_cast<int64_t>(i / layers.size())]);
+    }
+    pixels.component = io::component_of<T>();
+    pixels.voxels = all.data();
+    io::write_image(path, pixels);
+  });
 }
 
 void write_labelmap_series(const std::string& path, std::span<const LabelVolume> frames,
@@ -369,17 +437,26 @@ void write_labelmap_series(const std::string& path, std::span<const LabelVolume>
   });
 }
 
-void write_label_table(const std::string& tsv_path, const LabelTable& table) {
-  std::string text = "index\tname\tcolor\n";
+void write_label_table(const std::string& path, const LabelTable& table) {
+  const bool is_slicer = file_extension(path) == ".ctbl";
+  std::string text = is_slicer ? "0 background 0 0 0 0\n" : "index\tname\tcolor\n";
   for (const LabelEntry& entry : table) {
-    char colour[8];
-    std::snprintf(colour, sizeof colour, "#%02x%02x%02x", entry.rgb[0], entry.rgb[1], entry.rgb[2]);
+    if (is_slicer && (entry.value < 0 || entry.value > 32768)) {
+      throw UsageError("cannot write '" + path + "': a table of 3D Slicer has no place for label " +
+                       std::to_string(entry.value) + "; end the name with .tsv");
+    }
+    char colour[16];
+    std::snprintf(colour, sizeof colour, is_slicer ? "%d %d %d 255" : "#%02x%02x%02x", entry.rgb[0],
+                  entry.rgb[1], entry.rgb[2]);
     std::string name = entry.name;
     std::replace_if(
-        name.begin(), name.end(), [](unsigned char c) { return c < 32 || c == 127; }, ' ');
-    text += std::to_string(entry.value) + "\t" + name + "\t" + colour + "\n";
+        name.begin(), name.end(),
+        [&](unsigned char c) { return c < 32 || c == 127 || (is_slicer && c == ' '); },
+        is_slicer ? '_' : ' ');
+    const char between = is_slicer ? ' ' : '\t';
+    text += std::to_string(entry.value) + between + name + between + colour + "\n";
   }
-  write_file(tsv_path, text);
+  write_file(path, text);
 }
 
 namespace {

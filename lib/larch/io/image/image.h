@@ -42,7 +42,7 @@ struct ImageInfo {
   int frames = 1;     ///< of a 4-D image or a cine; 1 if ReadOptions::frame chooses one of them
   int64_t bytes = 0;  ///< bytes of the voxels of these frames, uncompressed
   FrameTimes times{};
-  LabelTable labels{};  ///< the names of the segments of a DICOM segmentation, without colours
+  LabelTable labels{};  ///< the segments of DICOM, without colours, or of 3D Slicer
 };
 
 /// Reads a scalar 3-D (or 2-D: size.z == 1) image. The path is a NIfTI (.nii, .nii.gz, .hdr/.img),
@@ -103,10 +103,19 @@ void require_png_extension(const std::string& path, const std::string& flag);
 void require_image_holds(const std::string& path, const Vec3i& size);
 
 /// Writes labels with the smallest of uint8, int16, uint16, int32 that holds all of them and all
-/// values of `table`. NIfTI files get the intent code "label". Names and colours go to a file of
-/// their own, see write_label_table. Throws as write_volume.
+/// values of `table`. NIfTI files get the intent code "label". Names and colours go into .seg.nrrd,
+/// and else to a file of their own, see write_label_table. Throws as write_volume.
 void write_labelmap(const std::string& path, const LabelVolume& labels, const LabelTable& table,
                     int threads = 1);
+
+/// Returns an entry with a colour as PASCAL VOC has it, whose neighbours are far apart.
+LabelEntry coloured_label(int32_t value, const std::string& name);
+
+/// Writes label maps of one grid that may overlap as the layers of a segmentation of 3D Slicer
+/// (.seg.nrrd); a value is in one of them alone. Those that the table lacks get a name and a
+/// colour. Throws as write_volume.
+void write_segmentation(const std::string& path, std::span<const LabelVolume> layers,
+                        const LabelTable& table, int threads = 1);
 
 /// Writes the label maps of the frames of a series, of one grid, as one NIfTI file (.nii, .nii.gz)
 /// of four axes, with the smallest type that holds all labels. Throws UsageError for another
@@ -123,8 +132,11 @@ template <class T>
 void write_volume_series(const std::string& path, std::span<const Volume<T>> frames,
                          int threads = 1);
 
-/// Writes a table "index<TAB>name<TAB>color" with colours as #rrggbb, as BIDS names its columns.
-void write_label_table(const std::string& tsv_path, const LabelTable& table);
+/// Writes a table "index<TAB>name<TAB>color" with colours as #rrggbb, as BIDS names its columns,
+/// or, to a path that ends in .ctbl, a table of colours of 3D Slicer: "index name red green blue
+/// alpha", with underscores for blanks. That has no place for values below 0 and above 32768
+/// (UsageError).
+void write_label_table(const std::string& path, const LabelTable& table);
 
 /// Writes float32 vectors as ITK's vector image; the format goes by the ending: .nii .nii.gz .nrrd
 /// .mha. `threads` compress .nii.gz. Throws UsageError for other endings, and OutputError.

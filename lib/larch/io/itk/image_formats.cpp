@@ -6,6 +6,7 @@
 #include "larch/io/bytes/kept_headers.h"
 #include "larch/io/dicom/dicom_image.h"
 #include "larch/io/formats/formats.h"
+#include "larch/io/formats/segments.h"
 #include "larch/io/itk/image_io.h"
 
 namespace larch::io {
@@ -24,6 +25,8 @@ std::unique_ptr<ImageFile> open_stored(const std::string& path, const OpenOption
       kept.keep(path, stamp, *stored);
     }
   }
+  const bool is_layered = !stored->segments.empty() && stored->header.channels > 1;
+  if (is_layered) return open_layers(path, *stored, options.read.digest);
   return std::make_unique<StoredImage>(path, std::move(*stored), options.read.digest);
 }
 
@@ -47,6 +50,7 @@ constexpr Format kFormats[] = {
     {".img.gz", kNifti, nullptr, nullptr},
     {".hdr.gz", kNifti, nullptr, nullptr},
     {".nrrd", kNrrd, write_nrrd, nrrd_header},
+    {".seg.nrrd", kNrrd, write_nrrd, nullptr},
     {".nhdr", kNrrd, nullptr, nullptr},
     {".mha", kMeta, write_meta, meta_header},
     {".mhd", kMeta, nullptr, nullptr},

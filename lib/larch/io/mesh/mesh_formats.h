@@ -24,10 +24,13 @@ Mesh parse_gifti(const std::string& path, std::string_view bytes, const MeshWarn
 Mesh parse_ply(const std::string& path, std::string_view bytes, const MeshWarn& warn);
 Mesh parse_stl(const std::string& path, std::string_view bytes, const MeshWarn& warn);
 
+std::string base64(std::string_view bytes);
+
 std::string format_vtk(const Mesh& mesh, std::span<const VertexNumbers> numbers);
 std::string format_obj(const Mesh& mesh, std::span<const VertexNumbers> numbers);
 std::string format_gifti(const Mesh& mesh, std::span<const VertexNumbers> numbers);
 std::string format_ply(const Mesh& mesh, std::span<const VertexNumbers> numbers);
+std::string format_vtp(const Mesh& mesh, std::span<const VertexNumbers> numbers);
 std::string format_stl(const Mesh& mesh, std::span<const VertexNumbers> numbers);
 
 /// How a file holds its numbers.

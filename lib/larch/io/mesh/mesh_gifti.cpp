@@ -21,6 +21,8 @@ namespace {
 constexpr const char* kAlphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
+}  // namespace
+
 std::string base64(std::string_view bytes) {
   std::string out;
   for (size_t i = 0; i < bytes.size(); i += 3) {
@@ -34,6 +36,8 @@ std::string base64(std::string_view bytes) {
   }
   return out;
 }
+
+namespace {
 
 std::string from_base64(const std::string& path, std::string_view text) {
   std::array<int, 256> values{};

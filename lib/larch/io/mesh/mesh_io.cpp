@@ -136,7 +136,7 @@ void flip_ras_lps(Mesh& mesh) {
 
 namespace {
 
-// One row per format; a new one needs nothing else.
+// One row per format; a new one needs nothing else. One without a parser is written alone.
 struct MeshFormat {
   const char* extension;
   Mesh (*parse)(const std::string& path, std::string_view bytes, const MeshWarn& warn);
@@ -145,7 +145,7 @@ struct MeshFormat {
 constexpr MeshFormat kMeshFormats[] = {
     {".vtk", parse_vtk, format_vtk},     {".obj", parse_obj, format_obj},
     {".gii", parse_gifti, format_gifti}, {".ply", parse_ply, format_ply},
-    {".stl", parse_stl, format_stl},
+    {".stl", parse_stl, format_stl},     {".vtp", nullptr, format_vtp},
 };
 
 const MeshFormat* find_mesh_format(const std::string& path) {
@@ -156,7 +156,9 @@ const MeshFormat* find_mesh_format(const std::string& path) {
 
 std::string unknown(const std::string& verb, const std::string& path) {
   std::string known;
-  for (const MeshFormat& format : kMeshFormats) known += std::string(" ") + format.extension;
+  for (const MeshFormat& format : kMeshFormats) {
+    if (verb == "write" || format.parse != nullptr) known += std::string(" ") + format.extension;
+  }
   return "cannot " + verb + " '" + path + "': unknown mesh ending; known are" + known;
 }
 
@@ -208,7 +210,7 @@ void check_mesh(const std::string& path, const Mesh& mesh) {
 
 Mesh read_mesh(const std::string& path, const MeshWarn& warn) {
   const io::MeshFormat* format = io::find_mesh_format(path);
-  if (format == nullptr) throw InputError(io::unknown("read", path));
+  if (format == nullptr || format->parse == nullptr) throw InputError(io::unknown("read", path));
   const std::string bytes = read_file(path);
   refuse_placeholder(path, bytes);
   Mesh mesh = format->parse(path, bytes, warn);

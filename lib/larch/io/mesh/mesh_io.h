@@ -39,12 +39,12 @@ struct VertexNumbers {
 };
 
 /// Writes a triangle surface by the ending of `path`: .vtk (legacy 4.2, binary, float), .obj,
-/// .gii (base64, float32), .ply (binary little-endian, float), .stl (binary). Coordinates are LPS
-/// mm except in GIFTI, see read_mesh. The file appears under its name only when it is complete.
-/// `numbers` become scalars of the points in VTK and float properties of the vertices in PLY; the
-/// other formats have no place for them and are written without. Throws UsageError (unknown
-/// ending), InputError (another name than is allowed, the same one twice, another count than that
-/// of the vertices), OutputError.
+/// .gii (base64, float32), .ply (binary little-endian, float), .stl (binary), .vtp (VTK XML,
+/// base64, float32; not read). Coordinates are LPS mm except in GIFTI, see read_mesh. The file
+/// appears under its name only when it is complete. `numbers` become scalars of the points in VTK
+/// and float properties of the vertices in PLY; the other formats have no place for them and are
+/// written without. Throws UsageError (unknown ending), InputError (another name than is allowed,
+/// the same one twice, another count than that of the vertices), OutputError.
 void write_mesh(const std::string& path, const Mesh& mesh,
                 std::span<const VertexNumbers> numbers = {});
 

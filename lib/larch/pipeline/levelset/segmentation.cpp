@@ -187,8 +187,10 @@ Outputs segment_case(const cases::CaseJob& c, const SegmentationRequest& request
   {
     const Step step(job->seconds, "reading", 0, c.context());
     check_segmentation_fits(c, probe_quietly(c).grid);
-    job->request = read_segmentation(c.row.image, seeds_of_case(request.seeds, c.row),
-                                     request.config, c.read, c.context().threads);
+    const SegmentationSeeds seeds = seeds_of_case(request.seeds, c.row);
+    job->request =
+        read_segmentation(c.row.image, seeds, request.config, c.read, c.context().threads);
+    if (seeds.init_labelmap) job->names = probe_image(seeds.init_labelmap).labels;
     job->request.wants_surface = c.wants("mesh") || c.wants("level-set") || c.wants("distance");
     c.context().info(describe(job->request.image.grid()));
   }

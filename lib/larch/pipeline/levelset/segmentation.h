@@ -24,7 +24,7 @@ inline constexpr cases::Product kSegmentationProducts[] = {
     {"distance", "distance", ".distance.nii.gz", PathRole::kOutputImage,
      "signed distance to the surface in mm, negative inside"},
     {"mesh", "mesh", ".vtk", PathRole::kOutputMesh,
-     "surface: .vtk, .obj, .ply, .stl (LPS mm) or .gii (RAS mm)"},
+     "surface: .vtk, .vtp, .obj, .ply, .stl (LPS mm) or .gii (RAS mm)"},
     {"qc", "qc", ".png", PathRole::kOutputPicture,
      "picture of three slices with the contour (.png)"},
     {"plot", "plot", ".plot.png", PathRole::kOutputPicture,
@@ -61,6 +61,7 @@ cases::CaseLook look_at_segmentation(const cases::CaseJob& c, const Segmentation
 struct SegmentationJob {
   levelset::SegmentRequest request{};
   levelset::SegmentResult result{};
+  LabelTable names{};  ///< those of the segments to start from
   StepSeconds seconds{};
 };
 

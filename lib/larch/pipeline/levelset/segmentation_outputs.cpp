@@ -234,7 +234,7 @@ Outputs segmentation_outputs(const cases::CaseJob& c, bool by_label,
   outputs.report("segmentation", segmentation_report(job->result, config));
   for (const std::string& warning : job->result.warnings) outputs.note(warning);
   outputs.add(c.file("output"), [=, threads = c.context().threads](const std::string& path) {
-    write_labelmap(path, job->result.labels, {}, threads);
+    write_labelmap(path, job->result.labels, job->names, threads);
   });
   add_surfaces(c, by_label, job, outputs);
   outputs.add(c.file("qc"), [=](const std::string& path) {

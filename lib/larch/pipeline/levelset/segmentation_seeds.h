@@ -21,7 +21,7 @@ namespace larch::pipeline {
 /// leave alone: a group of flags (larch/cases/images.h).
 struct SegmentationSeeds {
   std::vector<std::vector<double>> sphere_mm{}, sphere_index{};
-  InputFile points{}, background{};
+  InputPoints points{}, background{};
   double point_radius_mm = 4;
   InputImage init_labelmap{}, init_level_set{};
   double init_level_mm = 0, init_arrival_mm = 0;
