@@ -45,6 +45,7 @@ std::set<std::string> check_names(const ListedCases& list, const CheckedRun& run
   const std::string& report = run.line.common.report;
   if (!report.empty() && report != "-") add(report);
   add(status_table(folder));
+  add(page_name(folder));
   for (size_t i = 0; i < list.cases.size(); ++i) {
     add(list.files[i].record);
     add(larch::detail::failed_record_name(folder, list.cases[i].id));
@@ -62,6 +63,12 @@ std::vector<std::string> columns_of(const detail::AnyCaseProgram& program) {
   columns.insert(columns.end(), program.images.carry.begin(), program.images.carry.end());
   columns.push_back("ended");
   return columns;
+}
+
+bool makes_pictures(const detail::AnyCaseProgram& program) {
+  const std::vector<CaseOutput> files = program.images.files_of("case");
+  return std::any_of(files.begin(), files.end(),
+                     [](const CaseOutput& file) { return is_shown_by_browsers(file.path); });
 }
 
 void check_carried(const ListedCases& list, const detail::AnyCaseProgram& program) {
@@ -102,7 +109,7 @@ class ListRun {
         program_(program),
         run_(run),
         context_(context),
-        table_(program.images.output_dir, columns_of(program)),
+        table_(program.images.output_dir, columns_of(program), makes_pictures(program)),
         told_(list.cases.size()) {}
 
   Outputs all() {
@@ -213,6 +220,8 @@ class ListRun {
                     {"message", outputs.status_reason},
                     {"seconds", time}};
     for (const std::string& name : program_.figures) cells.emplace_back(name, outputs.figure(name));
+    // Not all lists have references: the column stands behind those of all runs.
+    if (!outputs.figure("dice").empty()) cells.emplace_back("dice", outputs.figure("dice"));
     for (const std::string& column : program_.images.carry) {
       cells.emplace_back(column, list_.cases[i].further.at(column));
     }
@@ -361,6 +370,7 @@ std::vector<RunInput> ListedCases::inputs(size_t i) const {
   for (const CaseColumn& column : columns) {
     const std::string cell = cases[i].cell(column.name);
     if (cell.empty() || cell == "n/a") continue;
+    if (column.is_reference && !why_missing(cell).empty()) continue;
     if (!column.is_file) {
       inputs.push_back({column.name, "", "", cell});
       continue;

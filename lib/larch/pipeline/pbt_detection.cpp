@@ -18,6 +18,7 @@
 #include "larch/image.h"
 #include "larch/picture/qc.h"
 #include "larch/pipeline/components.h"
+#include "larch/pipeline/structures.h"
 
 namespace larch::pipeline {
 namespace {
@@ -150,8 +151,7 @@ void add_files(const cases::CaseJob& c, const DetectionPtr& job, const DetectCon
 
 /// Returns the voxels and the volume of each class.
 nlohmann::ordered_json class_volumes(const DetectionJob& job) {
-  std::map<int32_t, int64_t> counts;
-  for (const int32_t label : job.found.labels) ++counts[label];
+  std::map<int32_t, int64_t> counts = count_labels(job.found.labels);
   auto classes = nlohmann::ordered_json::array();
   for (const LabelEntry& entry : job.classes) {
     const auto voxels = counts[entry.value];
@@ -210,6 +210,12 @@ Outputs detect_case(const cases::CaseJob& c, const DetectionFiles& given, const 
   if (job->found.threshold) outputs.metric("threshold", *job->found.threshold);
   if (model.is_forest() && !job->found.labels.empty()) {
     outputs.report("classes", class_volumes(*job));
+  }
+  if (!job->found.labels.empty()) {
+    add_structures(job->found.labels, job->classes, outputs);
+    const std::string reference = c.row.cell(kReferenceColumn);
+    add_dice(c, reference.empty() ? c.row.label : reference, job->found.labels, job->classes,
+             &model, outputs);
   }
   for (const auto& [step, seconds] : job->found.seconds) {
     outputs.metric("seconds: " + step, seconds);

@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -58,6 +60,15 @@ class GrowingOutput {
 
  private:
   std::shared_ptr<AtomicFile> file_{};
+};
+
+/// A structure of a result, for record and page.
+struct ResultStructure {
+  std::string name;
+  std::array<uint8_t, 3> rgb{};
+  std::optional<double> volume_ml{};
+  std::optional<double> dice{};  ///< against the reference that the list names
+  std::string status{};          ///< whatever else is to be said: "uncertain, confidence 0.42"
 };
 
 /// The result of a run: files to write, and entries of the record and the report.
@@ -112,6 +123,7 @@ class Outputs {
   std::vector<File> files;
   std::vector<Text> metrics, grids;
   std::vector<Report> reports;
+  std::vector<ResultStructure> structures;
   std::vector<std::string> notes;
   std::string status_word = "done", status_reason;
   ExitCode rejected_code = ExitCode::kRejected;
