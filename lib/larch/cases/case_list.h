@@ -36,8 +36,8 @@ inline constexpr const char* kReferenceColumn = "reference";
 /// A column that a program knows, beside id, image and label.
 struct CaseColumn {
   std::string name;
-  bool is_file = false;   ///< relative to the list's folder
-  bool required = false;  ///< the column has to be there, and no cell of it may be empty
+  bool is_file = false;       ///< relative to the list's folder
+  bool required = false;      ///< the column has to be there, and no cell of it may be empty
   bool is_reference = false;  ///< results are scored against it; a file that is missing scores none
 };
 

@@ -35,12 +35,23 @@ std::string escaped(const std::string& text) {
   std::string html;
   for (const char c : valid) {
     switch (c) {
-      case '&': html += "&amp;"; break;
-      case '<': html += "&lt;"; break;
-      case '>': html += "&gt;"; break;
-      case '"': html += "&quot;"; break;
-      case '\'': html += "&#39;"; break;
-      default: html += static_cast<unsigned char>(c) < 32 && c != '\n' ? ' ' : c;
+      case '&':
+        html += "&amp;";
+        break;
+      case '<':
+        html += "&lt;";
+        break;
+      case '>':
+        html += "&gt;";
+        break;
+      case '"':
+        html += "&quot;";
+        break;
+      case '\'':
+        html += "&#39;";
+        break;
+      default:
+        html += static_cast<unsigned char>(c) < 32 && c != '\n' ? ' ' : c;
     }
   }
   return html;
@@ -75,8 +86,8 @@ std::string link(const std::string& name) {
 
 std::string picture_html(const std::string& name) {
   const std::string address = address_of(name);
-  return "<a href=\"" + address + "\"><img src=\"" + address +
-         "\" loading=\"lazy\" decoding=\"async\" alt=\"" + escaped(name) + "\"></a>";
+  return "<a href=\"" + address + "\"><img src=\"" + address + "\" loading=\"lazy\" alt=\"" +
+         escaped(name) + "\"></a>";
 }
 
 bool is_colour(const std::string& text) {
@@ -172,8 +183,8 @@ std::string runs_html(const std::vector<const PageCase*>& cases) {
   size_t named = 0;
   for (const auto& [run, count] : runs) {
     if (named++ == kMostRuns) break;
-    html += "<li>" + run + ": " + std::to_string(count) + (count == 1 ? " case" : " cases") +
-            "</li>\n";
+    html +=
+        "<li>" + run + ": " + std::to_string(count) + (count == 1 ? " case" : " cases") + "</li>\n";
   }
   if (named <= kMostRuns) return html;
   return html + "<li>and " + std::to_string(runs.size() - kMostRuns) + " other commands</li>\n";
@@ -239,9 +250,11 @@ CaseStory story_of(const Json& larch, const std::string& record) {
   for (const Json& one : array_at(larch, "Structures")) structures += structure_html(one);
   story.words = list_html("warnings", warnings) + list_html("structures", structures);
   const auto build = larch.find("Build");
-  const std::string version = build == larch.end() ? "" : text_at(*build, "Version");
-  story.run = escaped(text_at(larch, "App") + " " + version) + " <code>" +
-              escaped(text_at(larch, "CommandLine")) + "</code>";
+  std::string program = text_at(larch, "App");
+  if (build != larch.end()) {
+    program += " " + text_at(*build, "Version") + " (" + text_at(*build, "GitRevision") + ")";
+  }
+  story.run = escaped(program) + " <code>" + escaped(text_at(larch, "CommandLine")) + "</code>";
   return story;
 }
 
@@ -249,9 +262,8 @@ std::string case_page(const std::string& title, const std::vector<std::string>& 
                       std::vector<const PageCase*> cases) {
   std::map<const PageCase*, std::vector<double>> order;
   for (const PageCase* one : cases) order[one] = order_of(*one);
-  std::stable_sort(cases.begin(), cases.end(), [&](const PageCase* a, const PageCase* b) {
-    return order.at(a) < order.at(b);
-  });
+  std::stable_sort(cases.begin(), cases.end(),
+                   [&](const PageCase* a, const PageCase* b) { return order.at(a) < order.at(b); });
   std::vector<std::string> figures, sorted{"id"};
   for (const std::string& column : columns) {
     if (column != "id" && column != "status" && column != "message") figures.push_back(column);

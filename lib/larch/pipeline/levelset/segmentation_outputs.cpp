@@ -128,9 +128,8 @@ void add_label_figures(const cases::CaseJob& c, const SegmentationJob& job, Outp
   LabelTable table;
   for (const LabelResult& label : job.result.by_label) {
     const picture::Rgb colour = picture::palette_colour(label.label);
-    table.push_back({label.label,
-                     "label " + std::to_string(label.label),
-                     {colour.r, colour.g, colour.b}});
+    table.push_back(
+        {label.label, "label " + std::to_string(label.label), {colour.r, colour.g, colour.b}});
   }
   add_structures(job.result.labels, table, outputs);
   add_dice(c, c.row.cell(kReferenceColumn), job.result.labels, table, nullptr, outputs);
