@@ -137,7 +137,7 @@ std::vector<double> order_of(const PageCase& one) {
     const double value = cell.empty() ? kLast : sign * std::strtod(cell.c_str(), nullptr);
     order.push_back(std::isnan(value) ? kLast : value);
   }
-  order.push_back(one.story.warnings > 0 ? 0 : 1);
+  order.push_back(one.story.notes > 0 ? 0 : 1);
   return order;
 }
 
@@ -153,7 +153,10 @@ std::string case_html(const PageCase& one, const std::vector<std::string>& colum
   for (const std::string& column : columns) {
     const std::string cell = escaped(cell_of(one, column));
     if (cell.empty()) continue;
-    html += "<div><dt>" + escaped(column) + "</dt><dd>" + cell + "</dd></div>\n";
+    // The structures say their volumes; the cases are sorted by those of one all the same.
+    const bool is_said = column.starts_with("volume_ml: ") && !one.story.words.empty();
+    html += std::string(is_said ? "<div hidden>" : "<div>") + "<dt>" + escaped(column) +
+            "</dt><dd>" + cell + "</dd></div>\n";
   }
   html += "</dl>\n";
   if (!one.story.files.empty()) html += "<p class=\"files\">" + one.story.files + "</p>\n";
@@ -223,32 +226,29 @@ bool is_case_page(std::string_view text) {
   return text.starts_with(kBeginning);
 }
 
-bool is_shown_by_browsers(const std::string& file) {
+bool is_picture(const CaseOutput& file) {
   constexpr std::array<const char*, 4> kEndings{".png", ".jpg", ".jpeg", ".gif"};
-  return std::ranges::count(kEndings, file_extension(file)) > 0;
+  if (file.role == "output" || file.role == "labelmap") return false;
+  return std::ranges::count(kEndings, file_extension(file.path)) > 0;
 }
 
 CaseStory story_of(const Json& larch, const std::string& record) {
   CaseStory story;
-  std::string label_map;
   for (const Json& output : array_at(larch, "Outputs")) {
     const std::string name = text_at(output, "Name"), role = text_at(output, "Role");
     story.files += link(name);
-    if (!is_shown_by_browsers(name) || address_of(name).empty()) continue;
-    const bool is_label_map = role == "output" || role == "labelmap";
-    std::string& picture = is_label_map ? label_map : story.picture;
-    if (picture.empty()) picture = picture_html(name);
+    const bool is_shown = is_picture({name, role}) && !address_of(name).empty();
+    if (is_shown && story.picture.empty()) story.picture = picture_html(name);
   }
-  if (story.picture.empty()) story.picture = label_map;
   story.files += link(record);
-  std::string warnings, structures;
+  std::string notes, structures;
   for (const Json& note : array_at(larch, "Notes")) {
     if (!note.is_string() || note == text_at(larch, "Reason")) continue;
-    warnings += "<li>" + escaped(note.get<std::string>()) + "</li>\n";
-    ++story.warnings;
+    notes += "<li>" + escaped(note.get<std::string>()) + "</li>\n";
+    ++story.notes;
   }
   for (const Json& one : array_at(larch, "Structures")) structures += structure_html(one);
-  story.words = list_html("warnings", warnings) + list_html("structures", structures);
+  story.words = list_html("notes", notes) + list_html("structures", structures);
   const auto build = larch.find("Build");
   std::string program = text_at(larch, "App");
   if (build != larch.end()) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "larch/app/outputs/outputs.h"
 #include "larch/config/config.h"
 
 // The page of a folder of results: one HTML file that needs neither a network nor a server. Its
@@ -19,16 +20,17 @@ std::string page_name(const std::string& folder);
 /// Tells whether a text is a page that this room has written.
 bool is_case_page(std::string_view text);
 
-/// Tells by the ending whether browsers show a file as a picture: .png, .jpg, .jpeg and .gif.
-bool is_shown_by_browsers(const std::string& file);
+/// Tells whether the page can show a file: .png, .jpg, .jpeg and .gif, but for label maps, which are
+/// nearly black.
+bool is_picture(const CaseOutput& file);
 
 /// What the page tells of a case beside its row of status.tsv, from its record.
 struct CaseStory {
-  std::string picture{};  ///< HTML of the first picture, the label map last; empty: there is none
-  std::string words{};    ///< HTML of warnings and structures
+  std::string picture{};  ///< HTML of the first picture; empty: there is none
+  std::string words{};    ///< HTML of notes and structures
   std::string files{};    ///< HTML of the links to the files
   std::string run{};      ///< HTML of program, version and command
-  int warnings = 0;
+  int notes = 0;
 };
 
 /// `larch`: the object "Larch" of the record that has the name `record`, without folder. What is
@@ -43,7 +45,7 @@ struct PageCase {
 
 /// Returns the page. `columns`: those of status.tsv, in their order. Cases stand in their order,
 /// but failed ones first, then rejected ones, then the worst by the scores that they have, then
-/// those with warnings.
+/// those with notes.
 std::string case_page(const std::string& title, const std::vector<std::string>& columns,
                       std::vector<const PageCase*> cases);
 

@@ -67,8 +67,7 @@ std::vector<std::string> columns_of(const detail::AnyCaseProgram& program) {
 
 bool makes_pictures(const detail::AnyCaseProgram& program) {
   const std::vector<CaseOutput> files = program.images.files_of("case");
-  return std::any_of(files.begin(), files.end(),
-                     [](const CaseOutput& file) { return is_shown_by_browsers(file.path); });
+  return std::any_of(files.begin(), files.end(), is_picture);
 }
 
 void check_carried(const ListedCases& list, const detail::AnyCaseProgram& program) {

@@ -18,7 +18,7 @@ using config::Json;
 using test::content;
 using test::Folder;
 
-const std::vector<std::string> kColumns{"id", "status", "message", "dice", "ended"};
+const std::vector<std::string> kColumns{"id", "status", "message", "seconds", "dice", "ended"};
 
 bool holds(const std::string& page, const std::string& text) {
   return page.find(text) != std::string::npos;
@@ -32,7 +32,7 @@ void put_record(const Folder& folder, const std::string& id, const std::string& 
   std::ofstream(folder / (id + ending + ".larch.json")) << Json{{"Larch", larch}}.dump(2);
 }
 
-TEST_CASE("failures stand first, then what was rejected, the worst score, and warnings") {
+TEST_CASE("failures stand first, then what was rejected, the worst score, and notes") {
   std::vector<PageCase> cases;
   for (const auto& [id, status, dice] :
        std::vector<std::array<const char*, 3>>{{"good", "ok", "0.95"},
@@ -43,7 +43,7 @@ TEST_CASE("failures stand first, then what was rejected, the worst score, and wa
                                                {"broken", "failed", "n/a"}}) {
     cases.push_back({{{"id", id}, {"status", status}, {"dice", dice}}, {}});
   }
-  cases[2].story.warnings = 1;
+  cases[2].story.notes = 1;
   std::vector<const PageCase*> all;
   for (const PageCase& one : cases) all.push_back(&one);
   const std::string page = case_page("out", kColumns, all);
@@ -85,7 +85,7 @@ TEST_CASE("hostile texts bring no element, attribute or address into the page; l
       page,
       "<title>&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;{{cases}} ü脑<"));
   CHECK(holds(page, "<p class=\"message\">\xef\xbf\xbd </p>"));
-  CHECK(one.story.warnings == 1);
+  CHECK(one.story.notes == 1);
 }
 
 TEST_CASE("the page comes with the first picture, and then follows the records") {
