@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/pipeline/boundary_refinement.h"
+#include "larch/pipeline/structures.h"
 
 namespace {
 
@@ -98,7 +99,8 @@ int main(int argc, char** argv) {
   };
   program.columns = {{pipeline::kPosesStart, /*is_file=*/true},
                      {"label", /*is_file=*/true},
-                     {pipeline::kMeshStart, /*is_file=*/true}};
+                     {pipeline::kMeshStart, /*is_file=*/true},
+                     pipeline::kReference};
   program.figures = {"volume_ml",         "probability",      "displacement_mm",
                      "flipped_triangles", "without_boundary", "confidence"};
   program.rejection = "the structure was not found";

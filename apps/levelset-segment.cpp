@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/levelset.h"
 #include "larch/pipeline/levelset/segmentation.h"
+#include "larch/pipeline/structures.h"
 
 namespace {
 
@@ -88,11 +89,9 @@ int main(int argc, char** argv) {
     pipeline::check_segmentation_names(c, o.request(), names);
   };
   program.images = [](const Options& o) { return o.seeds.images(); };
-  program.columns = {{"label", /*is_file=*/true},
-                     {"sphere_mm"},
-                     {"sphere-mm"},
-                     {"sphere_index"},
-                     {"sphere-index"}};
+  program.columns = {
+      {"label", /*is_file=*/true}, {"sphere_mm"}, {"sphere-mm"}, {"sphere_index"}, {"sphere-index"},
+      pipeline::kReference};
   program.figures = {"voxels", "volume_ml", "iterations", "touches_border"};
   program.rejection = "nothing is left of a structure, or it fills the body";
   program.bytes_per_voxel = 48;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/pipeline/components.h"
 #include "larch/pipeline/pbt_detection.h"
+#include "larch/pipeline/structures.h"
 
 namespace {
 
@@ -82,6 +83,8 @@ int main(int argc, char** argv) {
     return std::vector{std::pair<std::string, std::string>("roi", o.roi)};
   };
   program.columns = pipeline::component_columns();
+  program.columns.push_back(pipeline::kReference);
+  program.columns.push_back({"label", /*is_file=*/true, /*required=*/false, /*is_reference=*/true});
   program.figures = {"voxels", "volume_ml"};
   program.rejection = "nothing was detected";
   program.bytes_per_voxel = 64;

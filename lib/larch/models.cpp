@@ -116,6 +116,19 @@ LabelTable Model::structures() const {
   return table;
 }
 
+Model::TrainedLabels Model::trained_labels() const {
+  if (const auto* refined = std::get_if<boundary::ResidentModel>(&opened_->any)) {
+    return {refined->model.labels};
+  }
+  if (kind() != ModelKind::kVoxels) return {};
+  voxels::TrainConfig config;
+  const config::Json trained =
+      config::parse(image_model(*this).info.training_config_json, "the model");
+  const auto labels = trained.find("labels");
+  if (labels != trained.end()) config::from_json(config.labels, *labels, "the model");
+  return {config.labels.positive, config.labels.ignore};
+}
+
 Model open_model(const std::string& path, std::optional<ModelKind> kind, const Device& device,
                  const NetworkConfig& config, const DigestSink& digest) {
   if (!device.is_cuda()) config::require_default(config, "", "--device cuda", {"gpu_share"});

@@ -65,6 +65,13 @@ class Model {
   /// Returns what it finds, in the order of the results. A network's structures count from 1; the
   /// classes of a model of voxels are those beside the background.
   LabelTable structures() const;
+  /// Returns the label values that the training took for the one structure of the model, none for
+  /// all but 0, and those that it left out. A network's structures have none. Throws UsageError if
+  /// the model does not tell.
+  struct TrainedLabels {
+    std::vector<int> positive{}, ignored{};
+  };
+  TrainedLabels trained_labels() const;
 
  private:
   std::shared_ptr<const Opened> opened_;

@@ -33,11 +33,15 @@ struct Case {
 /// The column, where a program reads it, that chooses among the DICOM series of a folder.
 inline constexpr const char* kSeriesColumn = "series";
 
+/// The column with the true label map of a case.
+inline constexpr const char* kReferenceColumn = "reference";
+
 /// A column that a program knows, beside id, image and label.
 struct CaseColumn {
   std::string name;
-  bool is_file = false;   ///< relative to the list's folder
-  bool required = false;  ///< the column has to be there, and no cell of it may be empty
+  bool is_file = false;       ///< relative to the list's folder
+  bool required = false;      ///< the column has to be there, and no cell of it may be empty
+  bool is_reference = false;  ///< results are scored against it; a file that is missing scores none
 };
 
 /// Holds what a program wants of a list.

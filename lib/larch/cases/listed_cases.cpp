@@ -47,6 +47,7 @@ std::set<std::string> check_names(const ListedCases& list, const CheckedRun& run
   const std::string& report = run.line.common.report;
   if (!report.empty() && report != "-") add(report);
   add(status_table(folder));
+  add(page_name(folder));
   for (size_t i = 0; i < list.cases.size(); ++i) {
     add(list.files[i].record);
     add(larch::detail::failed_record_name(folder, list.cases[i].id));
@@ -64,6 +65,11 @@ std::vector<std::string> columns_of(const detail::AnyCaseProgram& program) {
   columns.insert(columns.end(), program.images.carry.begin(), program.images.carry.end());
   columns.push_back("ended");
   return columns;
+}
+
+bool makes_pictures(const detail::AnyCaseProgram& program) {
+  const std::vector<CaseOutput> files = program.images.files_of("case");
+  return std::any_of(files.begin(), files.end(), is_picture);
 }
 
 void check_carried(const ListedCases& list, const detail::AnyCaseProgram& program) {
@@ -104,7 +110,7 @@ class ListRun {
         program_(program),
         run_(run),
         context_(context),
-        table_(program.images.output_dir, columns_of(program)),
+        table_(program.images.output_dir, columns_of(program), makes_pictures(program)),
         told_(list.cases.size()) {}
 
   Outputs all() {
@@ -231,6 +237,8 @@ class ListRun {
                     {"seconds", time},
                     {"code", std::to_string(code_of(outputs))}};
     for (const std::string& name : program_.figures) cells.emplace_back(name, outputs.figure(name));
+    // Not all lists have references: the column stands behind those of all runs.
+    if (!outputs.figure("dice").empty()) cells.emplace_back("dice", outputs.figure("dice"));
     for (const std::string& column : program_.images.carry) {
       cells.emplace_back(column, list_.cases[i].further.at(column));
     }
@@ -393,6 +401,7 @@ std::vector<RunInput> ListedCases::inputs(size_t i) const {
   for (const CaseColumn& column : columns) {
     const std::string cell = cases[i].cell(column.name);
     if (cell.empty() || cell == "n/a") continue;
+    if (column.is_reference && !why_missing(cell).empty()) continue;
     if (!column.is_file) {
       inputs.push_back({column.name, "", "", cell});
       continue;

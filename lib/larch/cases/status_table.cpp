@@ -8,7 +8,6 @@
 #include <set>
 #include <string_view>
 
-#include "larch/app/records/case_record.h"
 #include "larch/config/config.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
@@ -47,29 +46,41 @@ std::string cell(const std::string& text) {
   return safe;
 }
 
-/// The first line of every table that this class writes.
-bool is_status_table(const std::string& path) {
-  const auto text = read_untrusted(path, size_t{1} << 30);
-  return text && text->starts_with("id\tstatus\tmessage\tseconds\t") &&
-         text->substr(0, text->find('\n')).find("\tended") != std::string::npos;
+bool is_free(const std::string& path) {
+  std::error_code ignored;
+  return fs::symlink_status(path, ignored).type() == fs::file_type::not_found;
 }
 
-/// Returns the row of a record, which begins and ends on lines of its own: to parse the rest too
-/// would take most of the time of the table.
-CaseCells row_of(const std::string& path) {
-  constexpr std::string_view kBegin = "\n    \"Row\": ", kEnd = "\n    }";
+std::string text_of(const std::string& path) {
+  return read_untrusted(path, size_t{1} << 30).value_or(std::string());
+}
+
+/// The first line of every table that this class writes.
+bool is_status_table(const std::string& path) {
+  const std::string text = text_of(path);
+  return text.starts_with("id\tstatus\tmessage\tseconds\t") &&
+         text.substr(0, text.find('\n')).find("\tended") != std::string::npos;
+}
+
+[[noreturn]] void refuse(const std::string& path, const char* kind) {
+  throw OutputError("'" + path + "' is no " + kind +
+                    " of Larch, and would be replaced; move it away or give another --output-dir");
+}
+
+/// "out" of "results/out/".
+std::string title_of(const std::string& folder) {
+  std::error_code error;
+  const fs::path whole = fs::absolute(folder, error).lexically_normal();
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+}
+
+/// Returns the cells of the row of a record; none if it has no such row.
+CaseCells row_of(const config::Json& larch) {
   CaseCells row;
-  const std::string text =
-      read_untrusted(path, larch::detail::kMaximumRecordBytes).value_or(std::string());
-  const size_t begin = text.find(kBegin), end = text.find(kEnd, begin);
-  if (begin == std::string::npos || end == std::string::npos) return row;
-  try {
-    const size_t from = begin + kBegin.size();
-    const config::Json cells = config::parse(text.substr(from, end + kEnd.size() - from), path);
-    for (const auto& [column, cell] : cells.items()) {
-      if (cell.is_string()) row.emplace_back(column, cell.get<std::string>());
-    }
-  } catch (const UsageError&) {  // NOLINT(bugprone-empty-catch): it is no record
+  const auto cells = larch.find("Row");
+  if (cells == larch.end() || !cells->is_object()) return row;
+  for (const auto& [column, cell] : cells->items()) {
+    if (cell.is_string()) row.emplace_back(column, cell.get<std::string>());
   }
   return row;
 }
@@ -97,17 +108,16 @@ std::string status_table(const std::string& folder) {
   return (fs::path(folder) / "status.tsv").string();
 }
 
-StatusTable::StatusTable(const std::string& folder, std::vector<std::string> columns)
+StatusTable::StatusTable(const std::string& folder, std::vector<std::string> columns,
+                         bool makes_pictures)
     : folder_(folder),
       path_(status_table(folder)),
       columns_(std::move(columns)),
       next_(Clock::now() + kPause) {
-  std::error_code ignored;
-  const bool is_free = fs::symlink_status(path_, ignored).type() == fs::file_type::not_found;
-  if (is_free || is_status_table(path_)) return;
-  throw OutputError("'" + path_ +
-                    "' is no status table of Larch, and would be replaced; move it away or give "
-                    "another --output-dir");
+  const std::string page = page_name(folder);
+  may_write_page_ = is_free(page) || is_case_page(text_of(page));
+  if (!is_free(path_) && !is_status_table(path_)) refuse(path_, "status table");
+  if (makes_pictures && !may_write_page_) refuse(page, "page of cases");
 }
 
 bool StatusTable::look() {
@@ -122,42 +132,58 @@ bool StatusTable::look() {
     const std::string stamp = stamp_of(at->path().string());
     if (known.stamp == stamp) continue;
     is_new = true;
-    known = {stamp, row_of(at->path().string())};
+    known = {stamp};
+    const auto larch = larch::detail::read_record(at->path().string());
+    if (larch) known = {stamp, row_of(*larch), story_of(*larch, name)};
   }
   const size_t gone =
       std::erase_if(records_, [&](const auto& record) { return !there.contains(record.first); });
   return is_new || gone > 0;
 }
 
-std::string StatusTable::text() const {
-  std::vector<std::string> columns = columns_;
-  std::map<std::string, std::map<std::string, std::string>, NaturalOrder> rows;
-  const auto add = [&](const CaseCells& row) {
-    std::map<std::string, std::string> cells;
+StatusTable::Summary StatusTable::summary() const {
+  Summary all{columns_};
+  const auto add = [&](const CaseCells& row, const CaseStory& story) {
+    PageCase one{{}, story};
     for (const auto& [column, text] : row) {
-      cells[column] = text;
-      const bool is_known = std::find(columns.begin(), columns.end(), column) != columns.end();
-      if (!is_known && columns.size() < columns_.size() + kMaximumOthers) columns.push_back(column);
+      one.cells[column] = text;
+      const bool is_known = std::ranges::count(all.columns, column) > 0;
+      if (!is_known && all.columns.size() < columns_.size() + kMaximumOthers) {
+        all.columns.push_back(column);
+      }
     }
-    const std::string id = cells["id"];
-    rows[id] = std::move(cells);
+    const std::string id = one.cells["id"];
+    all.cases[id] = std::move(one);
   };
   for (const bool failed : {false, true}) {
     for (const auto& [name, record] : records_) {
-      if (name.ends_with(kFailedEnding) == failed && !record.row.empty()) add(record.row);
+      if (name.ends_with(kFailedEnding) == failed && !record.row.empty()) {
+        add(record.row, record.story);
+      }
     }
   }
-  for (const CaseCells& row : failures_) add(row);
+  for (const CaseCells& row : failures_) add(row, {});
+  return all;
+}
+
+void StatusTable::write() const {
+  Summary all = summary();
   std::string table;
-  for (const std::string& column : columns) table += (table.empty() ? "" : "\t") + cell(column);
+  for (const std::string& column : all.columns) table += (table.empty() ? "" : "\t") + cell(column);
   table += "\n";
-  for (auto& [id, cells] : rows) {
-    for (const std::string& column : columns) {
-      table += (&column == &columns.front() ? "" : "\t") + cell(cells[column]);
+  std::vector<const PageCase*> cases;
+  bool has_picture = false;
+  for (auto& [id, one] : all.cases) {
+    for (const std::string& column : all.columns) {
+      table += (&column == &all.columns.front() ? "" : "\t") + cell(one.cells[column]);
     }
     table += "\n";
+    cases.push_back(&one);
+    has_picture = has_picture || !one.story.picture.empty();
   }
-  return table;
+  write_file(path_, table);
+  if (!may_write_page_ || (!has_picture && is_free(page_name(folder_)))) return;
+  write_file(page_name(folder_), case_page(title_of(folder_), all.columns, std::move(cases)));
 }
 
 void StatusTable::write_now_and_then() {
@@ -169,7 +195,7 @@ void StatusTable::write_now_and_then() {
     const FolderLock names(folder_, 0);
     if (names.is_busy()) return;
     look();
-    write_file(path_, text());
+    write();
   } catch (const OutputError&) {
     // The end of the run tries again, and says why if it fails.
   }
@@ -190,7 +216,7 @@ void StatusTable::finish() {
   const FolderLock names(folder_, kLockSeconds);
   look();
   for (int i = 0; i < kTries; ++i) {
-    write_file(path_, text());
+    write();
     if (!look()) return;
   }
 }

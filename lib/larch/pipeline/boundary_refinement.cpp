@@ -13,6 +13,7 @@
 #include "larch/core/error.h"
 #include "larch/image.h"
 #include "larch/picture/qc.h"
+#include "larch/pipeline/structures.h"
 #include "larch/pipeline/training_files.h"
 
 namespace larch::pipeline {
@@ -138,6 +139,9 @@ void add_figures(const RefinementJob& job, Outputs& outputs) {
   if (!message.empty()) message += text;
   if (!found.remark.empty()) message += (message.empty() ? "" : "; ") + found.remark;
   outputs.report("structure", structure);
+  const uint8_t* rgb = job.structure.rgb;
+  outputs.structures.push_back(
+      {job.structure.name, {rgb[0], rgb[1], rgb[2]}, found.volume_mm3 / 1000});
   if (!message.empty()) outputs.note(message);
   outputs.status(found.status == "not found" ? "rejected" : "done", message);
 }
@@ -161,6 +165,11 @@ Outputs refine_case(const cases::CaseJob& c, const Model& model, const StartFile
   Outputs outputs;
   outputs.grid(c.row.image, describe(job->grid));
   add_figures(*job, outputs);
+  const std::string reference = c.row.cell(kReferenceColumn);
+  if (!reference.empty()) {
+    const auto labels = labels_of(job->found.mesh, job->grid, job->structure.value, c.context());
+    add_dice(c, reference, labels, {job->structure}, &model, outputs);
+  }
   add_files(c, job, outputs);
   return outputs;
 }

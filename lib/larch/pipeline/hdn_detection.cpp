@@ -29,18 +29,21 @@ struct PoseJob {
   LabelTable structures{};
 };
 
+/// "found, confidence 0.93".
+std::string status_of(const DetectedPose& p) {
+  if (!std::isfinite(p.confidence)) return p.status;
+  char text[32];
+  std::snprintf(text, sizeof text, ", confidence %.2f", p.confidence);
+  return p.status + text;
+}
+
 RgbImage picture_of(const PoseJob& job) {
   std::vector<picture::PoseRow> rows;
   for (size_t k = 0; k < job.found.poses.size(); ++k) {
     const DetectedPose& p = job.found.poses[k];
     picture::PoseRow& row = rows.emplace_back();
     row.name = p.name;
-    row.status = p.status;
-    if (std::isfinite(p.confidence)) {
-      char text[32];
-      std::snprintf(text, sizeof text, ", confidence %.2f", p.confidence);
-      row.status += text;
-    }
+    row.status = status_of(p);
     const uint8_t* rgb = job.structures[k].rgb;
     row.colour = {rgb[0], rgb[1], rgb[2]};
     row.status_colour = p.status == "found" ? picture::kWhite : kWarning;
@@ -112,6 +115,8 @@ Outputs detect_poses(const cases::CaseJob& c, const Model& network, bool strict)
   std::string lacking;
   for (const DetectedPose& p : job->found.poses) {
     report.push_back(report_of(p));
+    const uint8_t* rgb = job->structures[outputs.structures.size()].rgb;
+    outputs.structures.push_back({p.name, {rgb[0], rgb[1], rgb[2]}, {}, {}, status_of(p)});
     found += p.status == "found" ? 1 : 0;
     uncertain += p.status == "uncertain" ? 1 : 0;
     if (!p.has_pose) lacking += (lacking.empty() ? "" : ", ") + p.name + " " + p.status;

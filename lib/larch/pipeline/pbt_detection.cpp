@@ -18,6 +18,7 @@
 #include "larch/image.h"
 #include "larch/picture/qc.h"
 #include "larch/pipeline/components.h"
+#include "larch/pipeline/structures.h"
 
 namespace larch::pipeline {
 namespace {
@@ -152,8 +153,7 @@ void add_files(const cases::CaseJob& c, const DetectionPtr& job, const DetectCon
 
 /// Reports the voxels and the volume of each class.
 void add_volumes(const DetectionJob& job, Outputs& outputs) {
-  std::map<int32_t, int64_t> counts;
-  for (const int32_t label : job.found.labels) ++counts[label];
+  std::map<int32_t, int64_t> counts = count_labels(job.found.labels);
   auto classes = nlohmann::ordered_json::array();
   for (const LabelEntry& entry : job.classes) {
     const auto voxels = counts[entry.value];
@@ -213,6 +213,12 @@ Outputs detect_case(const cases::CaseJob& c, const DetectionFiles& given, const 
   }
   if (job->found.threshold) outputs.metric("threshold", *job->found.threshold);
   if (model.is_forest() && !job->found.labels.empty()) add_volumes(*job, outputs);
+  if (!job->found.labels.empty()) {
+    add_structures(job->found.labels, job->classes, outputs);
+    const std::string reference = c.row.cell(kReferenceColumn);
+    add_dice(c, reference.empty() ? c.row.label : reference, job->found.labels, job->classes,
+             &model, outputs);
+  }
   for (const auto& [step, seconds] : job->found.seconds) {
     outputs.metric("seconds: " + step, seconds);
   }

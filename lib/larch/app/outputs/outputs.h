@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -64,6 +65,15 @@ class GrowingOutput {
 /// Begins the name of the figures that Outputs::volume adds.
 inline constexpr const char* kVolume = "volume_ml: ";
 
+/// A structure of a result, for record and page.
+struct ResultStructure {
+  std::string name;
+  std::array<uint8_t, 3> rgb{};
+  std::optional<double> volume_ml{};
+  std::optional<double> dice{};  ///< against the reference that the list names
+  std::string status{};          ///< whatever else is to be said: "uncertain, confidence 0.42"
+};
+
 /// The result of a run: files to write, and entries of the record and the report.
 ///
 /// run_app calls each writer with a temporary name in the folder of the final one and with its
@@ -118,6 +128,7 @@ class Outputs {
   std::vector<File> files;
   std::vector<Text> metrics, grids;
   std::vector<Report> reports;
+  std::vector<ResultStructure> structures;
   std::vector<std::string> notes;
   /// Rows for people, printed in columns on stdout at the end unless --quiet is given.
   std::vector<std::vector<std::string>> table{};

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "larch/app/build_info.h"
 #include "larch/app/outputs/outputs.h"
 #include "larch/app/records/case_record.h"
 #include "larch/config/json_text.h"
@@ -200,6 +201,7 @@ void write_failure(const std::string& path, const ResultsBasis& basis, const std
   }
   const std::string ended = utc_now();
   const Json larch{{"App", basis.program.info.name},
+                   {"Build", build_info()},
                    {"CommandLine", basis.line.text},
                    {"Ended", ended},
                    {"Status", kFailed},

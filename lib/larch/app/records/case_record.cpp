@@ -3,6 +3,7 @@
 #include "larch/app/records/case_record.h"
 
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <set>
 
@@ -23,6 +24,19 @@ Json metrics_of(const Outputs& outputs) {
   Json metrics = Json::object();
   for (const Outputs::Text& item : outputs.metrics) metrics[item.name] = Json::parse(item.text);
   return metrics;
+}
+
+Json structures_of(const Outputs& outputs) {
+  Json structures = Json::array();
+  for (const ResultStructure& one : outputs.structures) {
+    char colour[8];
+    std::snprintf(colour, sizeof colour, "#%02x%02x%02x", one.rgb[0], one.rgb[1], one.rgb[2]);
+    Json& entry = structures.emplace_back(Json{{"Name", one.name}, {"Color", colour}});
+    if (one.volume_ml) entry["VolumeMl"] = *one.volume_ml;
+    if (one.dice) entry["Dice"] = *one.dice;
+    if (!one.status.empty()) entry["Status"] = one.status;
+  }
+  return structures;
 }
 
 /// Returns the paths of all inputs, each once.
@@ -106,6 +120,7 @@ Json record_json(const RunRecord& record, const Json& entries) {
   larch["Device"] = describe(record.context.device, record.context.threads);
   larch["Threads"] = record.context.threads;
   larch["Metrics"] = metrics_of(record.outputs);
+  if (!record.outputs.structures.empty()) larch["Structures"] = structures_of(record.outputs);
   if (!record.outputs.notes.empty()) larch["Notes"] = record.outputs.notes;
   larch["Seconds"] = milliseconds_only(record.seconds);
   larch["Ended"] = utc_now();

@@ -13,6 +13,7 @@
 #include "larch/picture/plot.h"
 #include "larch/picture/qc.h"
 #include "larch/pipeline/levelset/segmentation.h"
+#include "larch/pipeline/structures.h"
 
 namespace larch::pipeline {
 namespace {
@@ -123,6 +124,18 @@ void add_figures(const SegmentationJob& job, Outputs& outputs) {
                  "it larger, or choose --lower and --upper around its intensities");
 }
 
+/// Adds the labels with the colours of the picture, and how well they agree with a reference.
+void add_label_figures(const cases::CaseJob& c, const SegmentationJob& job, Outputs& outputs) {
+  LabelTable table;
+  for (const LabelResult& label : job.result.by_label) {
+    const picture::Rgb colour = picture::palette_colour(label.label);
+    table.push_back(
+        {label.label, "label " + std::to_string(label.label), {colour.r, colour.g, colour.b}});
+  }
+  add_structures(job.result.labels, table, outputs);
+  add_dice(c, c.row.cell(kReferenceColumn), job.result.labels, table, nullptr, outputs);
+}
+
 /// Returns the file of one label beside that of all: "wm.label2.vtk" of "wm.vtk".
 std::string name_of_label(const std::string& path, int32_t label) {
   return cases::companion_of(path, ".label" + std::to_string(label) + file_extension(path));
@@ -231,6 +244,7 @@ Outputs segmentation_outputs(const cases::CaseJob& c, bool by_label,
   Outputs outputs;
   outputs.grid(c.row.image, describe(job->request.image.grid()));
   add_figures(*job, outputs);
+  add_label_figures(c, *job, outputs);
   outputs.report("segmentation", segmentation_report(job->result, config));
   for (const std::string& warning : job->result.warnings) outputs.note(warning);
   outputs.add(c.file("output"), [=, threads = c.context().threads](const std::string& path) {

@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+
+#include "larch/cases/case_program.h"
+#include "larch/data/mesh.h"
+#include "larch/data/volume.h"
+#include "larch/models.h"
+
+// What a label map holds of each structure, for records, status.tsv and the page of a folder.
+namespace larch::pipeline {
+
+/// The column of a list with the true label maps, for programs that have another use for labels.
+inline const CaseColumn kReference{kReferenceColumn, /*is_file=*/true, /*required=*/false,
+                                   /*is_reference=*/true};
+
+/// Returns the voxels of each label that occurs.
+std::map<int32_t, int64_t> count_labels(const LabelVolume& labels);
+
+/// Adds the structures of a label map, with their colours and volumes, to the result.
+void add_structures(const LabelVolume& labels, const LabelTable& table, Outputs& outputs);
+
+/// Compares a label map with the reference of its case, a file on the same grid: each of the
+/// structures in `outputs`, which are those of `table`, gets its Dice, and the mean over them is
+/// the figure "dice". Nothing is done if `reference` is empty; a reference that cannot be compared
+/// is a note, since the result is as good without it. A label is compared with the same label, but
+/// the one structure of `model` (which may be null) with all that it was trained on.
+void add_dice(const cases::CaseJob& c, const std::string& reference, const LabelVolume& labels,
+              const LabelTable& table, const Model* model, Outputs& outputs);
+
+}  // namespace larch::pipeline
