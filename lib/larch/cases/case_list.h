@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "larch/data/mesh.h"
+
 namespace larch {
 
 /// One row of a list of images. Paths are absolute or relative to the working folder, ready to
@@ -55,6 +57,14 @@ struct CaseColumns {
 /// of cells, a quote without an end, an empty cell that is required, a missing file (unless
 /// columns.files_exist is false), ids that repeat.
 std::vector<Case> read_case_list(const std::string& path, const CaseColumns& columns = {});
+
+/// Reads a table of labels: a TSV, or a CSV if the path ends so, with the column `index`, and
+/// optionally `name`, `color` (#rrggbb) and the codes of what a label is and of its category:
+/// code_scheme, code_value, code_meaning; category_scheme, category_value, category_meaning. What
+/// is not given or "n/a" is empty, or black; other columns are passed over. Throws InputError, with
+/// the line number: no table, no index, one that is no whole number or stands twice, a colour of
+/// another form, a code that is incomplete or longer than the 16 characters that DICOM has.
+LabelTable read_label_table(const std::string& path);
 
 namespace io {
 

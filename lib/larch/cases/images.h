@@ -99,6 +99,8 @@ struct Images {
   OutputDir output_dir{};
   std::vector<std::string> write{products.front().write};
   std::vector<std::string> carry{};
+  InputFile label_table{};
+  bool identifiers = false;
   Bytes memory{};  ///< 0: not limited
   std::string default_format = format, default_mesh_format = mesh_format;
 
@@ -119,11 +121,21 @@ struct Images {
     // The names of the outputs tell what is written and in which format.
     f(Field{"output-dir", output_dir, "with --list: folder for <id>.* and status.tsv"});
     f(write_flag());
-    f(Field{"format", format, "with --list: ending of images"}.no_effect_on_results());
+    f(Field{"format", format,
+            has(PathRole::kOutputLabelmap)
+                ? "with --list: ending of images; dcm: label maps are DICOM segmentations"
+                : "with --list: ending of images"}
+          .no_effect_on_results());
     if (has(PathRole::kOutputMesh)) {
       f(Field{"mesh-format", mesh_format, "with --list: ending of meshes"}.no_effect_on_results());
     }
+    if (has(PathRole::kOutputLabelmap)) {
+      f(Field{"label-table", label_table,
+              "TSV with index, name, color, code_scheme, code_value, code_meaning of labels"});
+    }
     f(Field{"carry", carry, "with --list: further columns of the list to copy to status.tsv"}
+          .no_effect_on_results(),
+      Field{"identifiers", identifiers, "records hold the PatientID of DICOM, too"}
           .no_effect_on_results(),
       Field{"memory", memory, memory_help}.no_effect_on_results());
   }

@@ -86,6 +86,8 @@ class Outputs {
   Outputs& note(const std::string& text);
   /// The grid of an input in words (describe(Grid)), for the record.
   Outputs& grid(const std::string& input_path, const std::string& text);
+  /// How the files of an input are named in DICOM, for the record.
+  Outputs& dicom(const std::string& input_path, const nlohmann::ordered_json& names);
   /// "done" (the default) or "rejected": outputs are written, the reason logged, and `code` is the
   /// exit code.
   Outputs& status(const std::string& word, const std::string& reason = "",
@@ -111,7 +113,7 @@ class Outputs {
 
   std::vector<File> files;
   std::vector<Text> metrics, grids;
-  std::vector<Report> reports;
+  std::vector<Report> reports, dicoms;
   std::vector<std::string> notes;
   std::string status_word = "done", status_reason;
   ExitCode rejected_code = ExitCode::kRejected;

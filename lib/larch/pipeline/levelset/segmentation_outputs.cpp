@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "larch/cases/labelmaps.h"
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
 #include "larch/io/mesh/mesh_io.h"
@@ -232,12 +234,21 @@ Outputs segmentation_outputs(const cases::CaseJob& c, bool by_label,
   add_figures(*job, outputs);
   outputs.report("segmentation", segmentation_report(job->result, config));
   for (const std::string& warning : job->result.warnings) outputs.note(warning);
-  outputs.add(c.file("output"), [=, threads = c.context().threads](const std::string& path) {
-    write_labelmap(path, job->result.labels, {}, threads);
-  });
+  LabelTable table;
+  for (const LabelResult& label : job->result.by_label) {
+    const picture::Rgb colour = picture::palette_colour(label.label);
+    const std::string name = "label " + std::to_string(label.label);
+    table.push_back({label.label, name, {colour.r, colour.g, colour.b}});
+  }
+  table = cases::named(c, std::move(table));
+  outputs.add(c.file("output"),
+              [job, write = cases::labelmap_writer(c, "output", table, kDeformable)](
+                  const std::string& path) { write(path, job->result.labels); });
   add_surfaces(c, by_label, job, outputs);
   outputs.add(c.file("qc"), [=](const std::string& path) {
-    write_png(path, picture::qc_picture(job->request.image, job->result.labels));
+    picture::QcOptions options;
+    options.colours = table;
+    write_png(path, picture::qc_picture(job->request.image, job->result.labels, options));
   });
   outputs.add(c.file("plot"), [=](const std::string& path) {
     const std::string name = std::filesystem::path(job->request.name).filename().string();
