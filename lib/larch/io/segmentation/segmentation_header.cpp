@@ -23,13 +23,19 @@ constexpr CopiedRow kSourceRows[] = {
 
 /// Returns a name as an element of the type LO holds it. `is_utf8`: so the file says of its texts;
 /// other sets of characters have no place for what is beyond ASCII.
-std::string name_text(std::string name, bool is_utf8) {
-  for (char& c : name) {
+std::string name_text(const std::string& name, bool is_utf8) {
+  std::string text;
+  for (const char c : name) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte < 32 || byte == 127 || c == '\\') c = ' ';
-    if (byte > 127 && !is_utf8) c = '?';
+    if (byte < 32 || byte == 127 || c == '\\') {
+      text += ' ';
+    } else if (byte < 128 || is_utf8) {
+      text += c;
+    } else if (byte >= 0xc0) {
+      text += '?';  // the first byte of a character
+    }
   }
-  return shortened(name, kLongestName);
+  return shortened(text, kLongestName);
 }
 
 /// Returns a colour of sRGB as PS3.3, C.10.7.1.1 has it: CIELab of the white of sRGB, D65, which
@@ -81,7 +87,6 @@ DicomWriter segment_item(const LabelEntry& entry, int number, const Segmentation
   item.numbers(0x0062'000d, "US", cielab(entry.rgb));
   item.sequence(0x0062'000f, code(entry.code, kOrgan));
   if (entry.value != number) {
-    item.text(0x0062'0006, "ST", "Label " + label);
     item.text(0x0063'0010, "LO", "LARCH");
     item.bytes(0x0063'1001, "SL", {reinterpret_cast<const char*>(&entry.value), 4});
   }
