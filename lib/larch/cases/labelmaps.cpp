@@ -38,18 +38,12 @@ void require_labelmap_holds(const CaseJob& job, const std::string& flag, const V
 }
 
 std::function<void(const std::string&, const LabelVolume&)> labelmap_writer(const CaseJob& job,
-                                                                            const std::string& flag,
                                                                             const LabelTable& table,
                                                                             const Code& family) {
-  if (!is_segmentation(job.file(flag))) {
-    return [table, threads = job.context().threads](const std::string& path,
-                                                    const LabelVolume& labels) {
-      write_labelmap(path, labels, table, threads);
-    };
-  }
   const SegmentationMaker maker{job.about.program, version(), family};
-  return [table, maker, image = job.row.image, read = job.read](const std::string& path,
-                                                                const LabelVolume& labels) {
+  return [table, maker, image = job.row.image, read = job.read, threads = job.context().threads](
+             const std::string& path, const LabelVolume& labels) {
+    if (!is_segmentation(path)) return write_labelmap(path, labels, table, threads);
     write_segmentation(path, labels, table, image, read, maker);
   };
 }

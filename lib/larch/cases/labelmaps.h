@@ -19,10 +19,9 @@ LabelTable named(const CaseJob& job, LabelTable table);
 /// an image of this size. To be called before the image is worked on.
 void require_labelmap_holds(const CaseJob& job, const std::string& flag, const Vec3i& size);
 
-/// Returns what writes the label map of a product: a DICOM segmentation of the image if its file
-/// ends in .dcm, or else as write_labelmap does. It may outlive the job.
+/// Returns what writes label maps of a case: a DICOM segmentation of the image to a path that ends
+/// in .dcm, others as write_labelmap does. It may outlive the job.
 std::function<void(const std::string& path, const LabelVolume& labels)> labelmap_writer(
-    const CaseJob& job, const std::string& flag, const LabelTable& table,
-    const Code& family = kLearned);
+    const CaseJob& job, const LabelTable& table, const Code& family = kLearned);
 
 }  // namespace larch::cases

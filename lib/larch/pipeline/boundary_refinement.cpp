@@ -88,7 +88,7 @@ void add_files(const cases::CaseJob& c, const std::shared_ptr<const RefinementJo
   const std::string labels = c.file("labelmap");
   const LabelTable table = cases::named(c, {job->structure});
   if (!labels.empty()) {
-    const auto write = cases::labelmap_writer(c, "labelmap", table, kDeformable);
+    const auto write = cases::labelmap_writer(c, table, kDeformable);
     outputs.add(labels, [=](const std::string& path) {
       write(path, labels_of(job->found.mesh, job->grid, job->structure.value, host));
     });

@@ -74,7 +74,7 @@ void add_files(const cases::CaseJob& c, const std::shared_ptr<const PoseJob>& jo
   const std::string labels = c.file("labelmap");
   if (!labels.empty()) {
     const int threads = c.context().threads;
-    const auto write = cases::labelmap_writer(c, "labelmap", job->structures);
+    const auto write = cases::labelmap_writer(c, job->structures);
     outputs.add(labels, [=](const std::string& path) {
       write(path, label_boxes(job->found, job->grid, threads));
     });

@@ -112,8 +112,9 @@ void add_files(const cases::CaseJob& c, const DetectionPtr& job, const DetectCon
   const LabelTable& table = job->classes;
   const std::string labels = c.file("output");
   const int threads = c.context().threads;
-  outputs.add(labels, [=, write = cases::labelmap_writer(c, "output", table)](
-                          const std::string& path) { write(path, job->found.labels); });
+  outputs.add(labels, [=, write = cases::labelmap_writer(c, table)](const std::string& path) {
+    write(path, job->found.labels);
+  });
   if (!labels.empty()) {
     outputs.add_companion(cases::companion_of(labels, ".tsv"),
                           [=](const std::string& path) { write_label_table(path, table); });

@@ -399,8 +399,9 @@ std::optional<DicomSegments> segments_of(const DicomDataset& data, const std::st
     int32_t label = uint16_of(item.data, kSegmentNumber, 0, path);
     const std::vector<uint16_t> own = uint16s_of(item.data, kOwnLabel);
     if (!found.is_labelmap && text_of(item.data, kOwnGroup) == "LARCH" && own.size() == 2) {
-      const auto bits = uint32_t{own[1]} << 16 | own[0];
-      label = found.renumbered[label] = static_cast<int32_t>(bits);
+      const auto value = static_cast<int32_t>(uint32_t{own[1]} << 16 | own[0]);
+      // Others have no place in float32, in which DICOM is read.
+      if (std::abs(int64_t{value}) <= 1 << 24) label = found.renumbered[label] = value;
     }
     found.table.push_back({label, text_of(item.data, kSegmentLabel)});
   }

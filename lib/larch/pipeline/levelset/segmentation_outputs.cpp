@@ -241,9 +241,8 @@ Outputs segmentation_outputs(const cases::CaseJob& c, bool by_label,
     table.push_back({label.label, name, {colour.r, colour.g, colour.b}});
   }
   table = cases::named(c, std::move(table));
-  outputs.add(c.file("output"),
-              [job, write = cases::labelmap_writer(c, "output", table, kDeformable)](
-                  const std::string& path) { write(path, job->result.labels); });
+  outputs.add(c.file("output"), [job, write = cases::labelmap_writer(c, table, kDeformable)](
+                                    const std::string& path) { write(path, job->result.labels); });
   add_surfaces(c, by_label, job, outputs);
   outputs.add(c.file("qc"), [=](const std::string& path) {
     picture::QcOptions options;
