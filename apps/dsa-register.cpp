@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
   info.references = {
       "Deuerling-Zheng, Eisenacher, Galant, Hornegger, Stamminger, Accelerated image registration "
       "by means of parallel processors, US 2008/0037845 A1"};
+  info.results_version = 2;  // DICOM files tell SoftwareVersions
   info.uses_seed = false;
   using Options = pipeline::AngiographyOptions;
   cases::CaseProgram<Options> program;

@@ -3,8 +3,11 @@
 #include "larch/cases/case_list.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <iterator>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "larch/core/error.h"
@@ -190,6 +193,52 @@ std::vector<Case> read_case_list(const std::string& path, const CaseColumns& col
     }
   }
   return cases;
+}
+
+LabelTable read_label_table(const std::string& path) {
+  const Table table = read_table(path);
+  if (!table.has("index")) bad_line(path, table.header_line, "no column 'index' of the labels");
+  LabelTable labels;
+  for (const Table::Row& row : table.rows) {
+    const auto cell = [&](const std::string& column) {
+      const auto at = std::ranges::find(table.columns, column) - table.columns.begin();
+      const bool is_there = at < std::ssize(table.columns);
+      const std::string text = is_there ? row.cells[static_cast<size_t>(at)] : "";
+      return text == "n/a" ? "" : text;
+    };
+    const auto number = [&](const std::string& text, int base, auto& to) {
+      const char* end = text.data() + text.size();
+      const auto [stop, error] = std::from_chars(text.data(), end, to, base);
+      return stop == end && error == std::errc{};
+    };
+    LabelEntry& entry = labels.emplace_back();
+    if (!number(cell("index"), 10, entry.value)) {
+      bad_line(path, row.line, "the index '" + cell("index") + "' is no whole number");
+    }
+    if (std::ranges::count(labels, entry.value, &LabelEntry::value) > 1) {
+      bad_line(path, row.line, "the index '" + cell("index") + "' stands twice");
+    }
+    entry.name = cell("name");
+    const std::string colour = cell("color");
+    const bool is_colour = colour.size() == 7 && colour[0] == '#';
+    for (size_t k = 0; k < 3 && !colour.empty(); ++k) {
+      if (is_colour && number(colour.substr(2 * k + 1, 2), 16, entry.rgb[k])) continue;
+      bad_line(path, row.line, "the color '" + colour + "' is not of the form #rrggbb");
+    }
+    for (const auto& [code, prefix] :
+         {std::pair(&entry.code, "code_"), std::pair(&entry.category, "category_")}) {
+      const std::string start = prefix;
+      *code = {cell(start + "scheme"), cell(start + "value"), cell(start + "meaning")};
+      const bool is_none = code->scheme.empty() && code->value.empty() && code->meaning.empty();
+      const bool is_whole = !code->scheme.empty() && !code->value.empty() && !code->meaning.empty();
+      if ((is_none || is_whole) && std::max(code->scheme.size(), code->value.size()) <= 16)
+        continue;
+      bad_line(path, row.line,
+               "give " + start + "scheme and " + start + "value, of 16 characters at most, and " +
+                   start + "meaning, or none of them");
+    }
+  }
+  return labels;
 }
 
 }  // namespace larch

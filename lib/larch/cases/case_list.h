@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "larch/data/mesh.h"
+
 namespace larch {
 
 /// One row of a list of images. Paths are absolute or relative to the working folder, ready to
@@ -81,6 +83,14 @@ struct Table {
 
 /// Reads a TSV or CSV as read_case_list does, of whatever columns.
 Table read_table(const std::string& path);
+
+/// Reads a table of labels: a TSV, or a CSV if the path ends so, with the column `index`, and
+/// optionally `name`, `color` (#rrggbb) and the codes of what a label is and of its category:
+/// code_scheme, code_value, code_meaning; category_scheme, category_value, category_meaning. What
+/// is not given or "n/a" is empty, or black; other columns are passed over. Throws InputError, with
+/// the line number: no table, no index, one that is no whole number or stands twice, a colour of
+/// another form, a code that is incomplete or longer than the 16 characters that DICOM has.
+LabelTable read_label_table(const std::string& path);
 
 namespace io {
 

@@ -21,6 +21,7 @@ struct OneCase {
   const Case row;
   const std::vector<CaseOutput> files;
   const ReadOptions read;
+  const RunAbout about;
   const CaseJob job;
 
   OneCase(const OneCase&) = delete;  // the job refers to the other members
@@ -31,7 +32,8 @@ struct OneCase {
             program.images.input, ""},
         files(program.images.files()),
         read(program.images.read_options(context)),
-        job(row, files, read, context, /*is_of_list=*/false) {
+        about(about_of(run, program.images)),
+        job(row, files, read, context, about) {
     if (!program.check_names) return;
     std::set<std::string> names;
     for (const RunInput& input : run.basis().inputs) names.insert(resolved_name(input.path));
@@ -93,6 +95,12 @@ Plan plan_list(const detail::AnyCaseProgram& program, const CheckedRun& run,
 }
 
 }  // namespace
+
+RunAbout about_of(const CheckedRun& run, const Images& images) {
+  RunAbout about{run.program.info.name, images.is_list()};
+  if (images.label_table) about.labels = read_label_table(images.label_table);
+  return about;
+}
 
 CaseLook look_of(const Grid& grid) {
   return {{{"voxels", size_cell(grid)}, {"spacing_mm", spacing_cell(grid)}}};

@@ -22,20 +22,29 @@
 // the records, --dry-run, signals and exit codes. See README.md for a whole program.
 namespace larch::cases {
 
+/// What the cases of a run have in common.
+struct RunAbout {
+  std::string program;  ///< its name
+  bool is_of_list = false;
+  LabelTable labels{};  ///< of --label-table
+};
+
 /// One image, or one row of a list, on its way.
 class CaseJob {
  public:
   CaseJob(const Case& row, const std::vector<CaseOutput>& files, const ReadOptions& read,
-          const Context& context, bool is_of_list)
+          const Context& context, const RunAbout& about)
       : row(row),
         files(files),
-        read(is_of_list ? options_of_case(row, read) : read),
-        is_of_list(is_of_list),
+        read(about.is_of_list ? options_of_case(row, read) : read),
+        about(about),
+        is_of_list(about.is_of_list),
         context_(context) {}
 
   const Case& row;  ///< of one image: its file name as id, and no further cells
   const std::vector<CaseOutput>& files;  ///< the products that are wanted
   const ReadOptions read;                ///< how images are read
+  const RunAbout& about;
   const bool is_of_list;
 
   /// Returns the file of a product, by the name of its flag; empty: it is not wanted.
@@ -109,6 +118,9 @@ struct CaseProgram {
   /// says.
   double bytes_per_voxel = 32;
 };
+
+/// Reads the table of labels that the flags name. Throws InputError.
+RunAbout about_of(const larch::detail::CheckedRun& run, const Images& images);
 
 namespace detail {
 /// A program without the types of its options and what it prepares.

@@ -189,7 +189,9 @@ void Images::check_files(const std::vector<CaseOutput>& files) const {
   for (const Product& product : products) {
     const std::string flag = flag_name(product), file = file_of(files, flag);
     if (file.empty()) continue;
-    if (is_image(product.kind) && !are_sequences) require_image_extension(file);
+    const bool is_segmentation =
+        product.kind == PathRole::kOutputLabelmap && file_extension(file) == ".dcm";
+    if (is_image(product.kind) && !are_sequences && !is_segmentation) require_image_extension(file);
     const std::string ending = file_extension(file);
     if (product.kind == PathRole::kOutputImage && ending == ".seg.nrrd") {
       throw UsageError("--" + flag + ": '" + file +
@@ -218,7 +220,10 @@ std::vector<CaseOutput> Images::files_of(const std::string& id) const {
   for (const Product& product : products) {
     if (std::find(write.begin(), write.end(), product.write) == write.end()) continue;
     std::string ending = product.ending;
-    if (is_image(product.kind)) {
+    // Beside segmentations other images stay what they are.
+    const bool holds = are_sequences || product.kind == PathRole::kOutputLabelmap ||
+                       file_extension("x." + format) != ".dcm";
+    if (is_image(product.kind) && holds) {
       const bool is_plain = product.kind == PathRole::kOutputImage && format == "seg.nrrd";
       ending = with_format(ending, default_format, is_plain ? "nrrd" : format);
     }

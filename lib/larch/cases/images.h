@@ -107,6 +107,8 @@ struct Images {
   OutputDir output_dir{};
   std::vector<std::string> write{products.front().write};
   std::vector<std::string> carry{};
+  InputFile label_table{};
+  bool identifiers = false;
   Bytes memory{};                      ///< 0: not limited
   std::array<uint64_t, 2> part{1, 1};  ///< K and N
   int reject_code = static_cast<int>(ExitCode::kRejected);
@@ -130,7 +132,11 @@ struct Images {
     // The names of the outputs tell what is written and in which format.
     of_lists(Field{"output-dir", output_dir, "with --list: folder for <id>.* and status.tsv"});
     f(write_flag());
-    of_lists(Field{"format", format, "with --list: ending of images"}.no_effect_on_results());
+    of_lists(Field{"format", format,
+                   has(PathRole::kOutputLabelmap)
+                       ? "with --list: ending of images; dcm: label maps are DICOM segmentations"
+                       : "with --list: ending of images"}
+                 .no_effect_on_results());
     if (has(PathRole::kOutputMesh)) {
       of_lists(Field{"mesh-format", mesh_format, "with --list: ending of meshes"}
                    .no_effect_on_results());
@@ -139,8 +145,14 @@ struct Images {
                  .no_effect_on_results(),
              Field{"part", part, "with --list: K,N does every Nth case, from the Kth on", 1, 10000}
                  .no_effect_on_results());
+    if (has(PathRole::kOutputLabelmap)) {
+      f(Field{"label-table", label_table,
+              "TSV with index, name, color, code_scheme, code_value, code_meaning of labels"});
+    }
     f(Field{"reject-code", reject_code, "exit code if results are rejected and no case failed"}
           .one_of({0, 7})
+          .no_effect_on_results(),
+      Field{"identifiers", identifiers, "records hold the PatientID of DICOM, too"}
           .no_effect_on_results(),
       Field{"memory", memory, memory_help}.no_effect_on_results());
   }

@@ -18,6 +18,7 @@
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/files/temporaries.h"
+#include "larch/io/segmentation/segmentation_file.h"
 
 namespace larch::cases {
 namespace {
@@ -347,7 +348,15 @@ Outputs process(const detail::AnyCaseProgram& program, const CaseJob& job) {
     const Grid grid = probe_image(job.row.image, read).grid;
     warn_of_memory(job.row.image, grid.voxels(), sizeof(float), images.memory.count, job.context());
   }
-  return program.process(job);
+  Outputs outputs = program.process(job);
+  const auto names = dicom_names(job.row.image, job.read, images.are_sequences);
+  if (!names) return outputs;
+  Json json{{"StudyInstanceUID", names->identity.study_uid},
+            {"SeriesInstanceUID", names->series_uid},
+            {"SOPInstanceUIDs", Json::array()}};
+  if (images.identifiers) json["PatientID"] = names->identity.patient_id;
+  for (const auto& one : names->instances) json["SOPInstanceUIDs"].push_back(one.instance_uid);
+  return outputs.dicom(job.row.image, json);
 }
 
 void check_id(const std::string& id) {
@@ -362,7 +371,9 @@ void check_id(const std::string& id) {
 
 ListedCases::ListedCases(const detail::AnyCaseProgram& program, const CheckedRun& run,
                          const Context& whole)
-    : read(program.images.read_options(whole)), columns(program.columns) {
+    : read(program.images.read_options(whole)),
+      columns(program.columns),
+      about(about_of(run, program.images)) {
   const Images& images = program.images;
   CaseColumns wanted;
   wanted.files_exist = false;  // one that is missing is the failure of its case

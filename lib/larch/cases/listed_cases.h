@@ -19,6 +19,7 @@ struct ListedCases {
   std::vector<CaseFiles> files;  ///< of each case
   ReadOptions read;
   const std::vector<CaseColumn>& columns;
+  const RunAbout about;
 
   /// Reads the list and checks all names before anything is done, then keeps the cases of --part.
   /// Throws InputError (an id that cannot be a file name), UsageError (two files of one name, an
@@ -31,7 +32,7 @@ struct ListedCases {
   /// Returns the inputs of case `i`, for its record.
   std::vector<RunInput> inputs(size_t i) const;
   CaseJob job(size_t i, const Context& context) const {
-    return {cases[i], files[i].outputs, read, context, /*is_of_list=*/true};
+    return {cases[i], files[i].outputs, read, context, about};
   }
 };
 

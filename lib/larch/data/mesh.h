@@ -16,11 +16,18 @@ struct Mesh {
   WorldFrame frame = WorldFrame::kScanner;  ///< that of the image it was made from
 };
 
+/// A word of a terminology: of SNOMED CT, whose scheme DICOM calls "SCT", or another. Empty: none.
+struct Code {
+  std::string scheme, value, meaning;
+};
+
 /// One row of a label table.
 struct LabelEntry {
   int32_t value = 0;
   std::string name;
   uint8_t rgb[3] = {0, 0, 0};
+  Code code{};      ///< what it is: "Liver"
+  Code category{};  ///< of what kind that is: "Anatomical Structure"
 };
 using LabelTable = std::vector<LabelEntry>;
 

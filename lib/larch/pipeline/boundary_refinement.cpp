@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/boundary.h"
+#include "larch/cases/labelmaps.h"
 #include "larch/core/error.h"
 #include "larch/image.h"
 #include "larch/picture/qc.h"
@@ -86,11 +87,11 @@ void add_files(const cases::CaseJob& c, const std::shared_ptr<const RefinementJo
     write_mesh(path, job->found.mesh, numbers);
   });
   const std::string labels = c.file("labelmap");
-  const LabelTable table{job->structure};
+  const LabelTable table = cases::named(c, {job->structure});
   if (!labels.empty()) {
+    const auto write = cases::labelmap_writer(c, table, kDeformable);
     outputs.add(labels, [=](const std::string& path) {
-      write_labelmap(path, labels_of(job->found.mesh, job->grid, job->structure.value, host), table,
-                     host.threads);
+      write(path, labels_of(job->found.mesh, job->grid, job->structure.value, host));
     });
     outputs.add_companion(cases::companion_of(labels, ".tsv"),
                           [=](const std::string& path) { write_label_table(path, table); });
@@ -154,7 +155,7 @@ Outputs refine_case(const cases::CaseJob& c, const Model& model, const StartFile
   job->image = read_volume<float>(c.row.image, c.read);
   job->grid = job->image.grid();
   job->structure = model.structures()[0];
-  if (c.wants("labelmap")) require_image_holds(c.file("labelmap"), job->grid.size);
+  cases::require_labelmap_holds(c, "labelmap", job->grid.size);
   if (!c.is_of_list) c.context().info(describe(job->grid));
   BoundaryStart start = read_start(c, given, job->structure.name);
   Volume<float> image = c.wants("qc") ? job->image : std::move(job->image);
@@ -184,7 +185,7 @@ cases::CaseLook look_at_boundary(const cases::CaseJob& c, const Model& model,
                                  const StartFiles& start) {
   start_of(c, start);
   const Grid grid = cases::probe_one_volume(c.row.image, c.read).grid;
-  if (c.wants("labelmap")) require_image_holds(c.file("labelmap"), grid.size);
+  cases::require_labelmap_holds(c, "labelmap", grid.size);
   const ModelFit fit = fit_of(model, grid, "'" + c.row.image + "'");
   cases::CaseLook look = cases::look_of(grid);
   look.cells.emplace_back("in the model", cases::size_cell(fit.grid));

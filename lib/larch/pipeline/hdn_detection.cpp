@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "larch/cases/labelmaps.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/image.h"
@@ -77,12 +78,13 @@ void add_files(const cases::CaseJob& c, const std::shared_ptr<const PoseJob>& jo
   const std::string labels = c.file("labelmap");
   if (!labels.empty()) {
     const int threads = c.context().threads;
+    const auto write = cases::labelmap_writer(c, job->structures);
     outputs.add(labels, [=](const std::string& path) {
       if (file_extension(path) == ".seg.nrrd") {
         return write_segmentation(path, layered_boxes(job->found, job->grid, threads),
                                   job->structures, threads);
       }
-      write_labelmap(path, label_boxes(job->found, job->grid, threads), job->structures, threads);
+      write(path, label_boxes(job->found, job->grid, threads));
     });
     outputs.add_companion(cases::companion_of(labels, ".tsv"), [=](const std::string& path) {
       write_label_table(path, job->structures);
@@ -101,9 +103,9 @@ Outputs detect_poses(const cases::CaseJob& c, const Model& network, bool strict)
   job->name = c.is_of_list ? c.row.id : cases::companion_of(c.row.id, "");
   job->image = read_volume<float>(c.row.image, c.read);
   job->grid = job->image.grid();
-  if (c.wants("labelmap")) require_image_holds(c.file("labelmap"), job->grid.size);
+  cases::require_labelmap_holds(c, "labelmap", job->grid.size);
   if (!c.is_of_list) c.context().info(describe(job->grid));
-  job->structures = network.structures();
+  job->structures = cases::named(c, network.structures());
   Volume<float> image = c.wants("qc") ? job->image : std::move(job->image);
   job->found = find_poses(network, std::move(image), c.context(), "'" + c.row.image + "'");
   c.context().progress(1, "done");
@@ -138,7 +140,7 @@ Outputs detect_poses(const cases::CaseJob& c, const Model& network, bool strict)
 
 cases::CaseLook look_at_poses(const cases::CaseJob& c, const Model& network) {
   const Grid grid = cases::probe_one_volume(c.row.image, c.read).grid;
-  if (c.wants("labelmap")) require_image_holds(c.file("labelmap"), grid.size);
+  cases::require_labelmap_holds(c, "labelmap", grid.size);
   const ModelFit fit = fit_of(network, grid, "'" + c.row.image + "'");
   cases::CaseLook look = cases::look_of(grid);
   look.cells.emplace_back("in the model", cases::size_cell(fit.grid));

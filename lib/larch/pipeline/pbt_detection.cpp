@@ -13,6 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "larch/cases/labelmaps.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/image.h"
@@ -49,9 +50,8 @@ DetectRequest request_of(const cases::CaseJob& c, const DetectionFiles& given) {
 /// Throws UsageError if an image on this grid does not fit the format of its file, or its structure
 /// cannot be regularised.
 void check_fits(const cases::CaseJob& c, const DetectRequest& request, const Grid& grid) {
-  for (const char* flag : {"output", "probability"}) {
-    if (c.wants(flag)) require_image_holds(c.file(flag), grid.size);
-  }
+  cases::require_labelmap_holds(c, "output", grid.size);
+  if (c.wants("probability")) require_image_holds(c.file("probability"), grid.size);
   if (request.cuts_graph()) {
     regularise::check_lambda(request.config.structure.graph_cut, grid);
   }
@@ -113,8 +113,8 @@ void add_files(const cases::CaseJob& c, const DetectionPtr& job, const DetectCon
   const LabelTable& table = job->classes;
   const std::string labels = c.file("output");
   const int threads = c.context().threads;
-  outputs.add(labels, [=](const std::string& path) {
-    write_labelmap(path, job->found.labels, table, threads);
+  outputs.add(labels, [=, write = cases::labelmap_writer(c, table)](const std::string& path) {
+    write(path, job->found.labels);
   });
   if (!labels.empty()) {
     outputs.add_companion(cases::companion_of(labels, ".tsv"),
@@ -193,7 +193,7 @@ void check_for(const Model& model, const std::vector<CaseOutput>& files,
 
 Outputs detect_case(const cases::CaseJob& c, const DetectionFiles& given, const Model& model) {
   const auto job = std::make_shared<DetectionJob>();
-  job->classes = model.structures();
+  job->classes = cases::named(c, model.structures());
   DetectRequest request = request_of(c, given);
   std::vector<Volume<float>> components = read_components(c.row, model.components(), c.read);
   job->grid = components[0].grid();

@@ -308,3 +308,31 @@ TEST_CASE("dataset.json: labels by name, by number and as regions; what is neith
        {R"({"x": {"images": [3], "label": "labels/a.nii.gz"}})", "/dataset/x/images"},
        {R"({"x": {"images": [], "label": "labels/a.nii.gz"}})", "one image per channel"}});
 }
+
+TEST_CASE("a table of labels has names, colours and codes, and says which line is wrong") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "names.tsv";
+  const auto read = [&](const std::string& text) {
+    write_file(path, text);
+    return read_label_table(path);
+  };
+  const LabelTable table = read(
+      "color\tindex\tcode_scheme\tcode_value\tcode_meaning\tname\tnote\n"
+      "#dd8265\t5\tSCT\t10200004\tLiver\tLeber\t?\nn/a\t-3\tn/a\tn/a\tn/a\tn/a\tn/a\n");
+  REQUIRE(table.size() == 2);
+  CHECK((table[0].value == 5 && table[0].name == "Leber" && table[0].rgb[1] == 0x82));
+  CHECK((table[0].code.scheme == "SCT" && table[0].code.meaning == "Liver"));
+  CHECK((table[1].value == -3 && table[1].name.empty() && table[1].code.value.empty()));
+  const std::string codes = "index\tcode_scheme\tcode_value\tcode_meaning\n";
+  const std::vector<std::pair<std::string, std::string>> wrong{
+      {"name\nx\n", "line 1: no column 'index'"},
+      {"index\n1.5\n", "line 2: the index '1.5' is no whole number"},
+      {"index\n1\n1\n", "line 3: the index '1' stands twice"},
+      {"index\tcolor\n1\t#dd826\n", "line 2: the color '#dd826' is not of the form #rrggbb"},
+      {"index\tcolor\n1\t#gg8265\n", "is not of the form #rrggbb"},
+      {codes + "1\tSCT\t\tLiver\n", "line 2: give code_scheme and code_value"},
+      {codes + "1\tSCT\t12345678901234567\tLiver\n", "of 16 characters at most"}};
+  for (const auto& [text, message] : wrong) {
+    CHECK_THAT(message_of<InputError>([&, text = text] { read(text); }), Catch::Contains(message));
+  }
+}

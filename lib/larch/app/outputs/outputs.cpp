@@ -98,6 +98,11 @@ Outputs& Outputs::grid(const std::string& input_path, const std::string& text) {
   return *this;
 }
 
+Outputs& Outputs::dicom(const std::string& input_path, const nlohmann::ordered_json& names) {
+  dicoms.push_back({input_path, std::make_shared<nlohmann::ordered_json>(names)});
+  return *this;
+}
+
 Outputs& Outputs::status(const std::string& word, const std::string& reason,
                          std::optional<ExitCode> code) {
   status_word = word;

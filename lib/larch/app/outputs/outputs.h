@@ -102,6 +102,8 @@ class Outputs {
   Outputs& note(const std::string& text);
   /// The grid of an input in words (describe(Grid)), for the record.
   Outputs& grid(const std::string& input_path, const std::string& text);
+  /// How the files of an input are named in DICOM, for the record.
+  Outputs& dicom(const std::string& input_path, const nlohmann::ordered_json& names);
   /// "done" (the default) or "rejected": outputs are written, the reason logged, and `code` is the
   /// exit code; without it that is Program::reject_code.
   Outputs& status(const std::string& word, const std::string& reason = "",
@@ -127,7 +129,7 @@ class Outputs {
 
   std::vector<File> files;
   std::vector<Text> metrics, grids;
-  std::vector<Report> reports;
+  std::vector<Report> reports, dicoms;
   std::vector<ResultStructure> structures;
   std::vector<std::string> notes;
   /// Rows for people, printed in columns on stdout at the end unless --quiet is given.

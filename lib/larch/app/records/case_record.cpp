@@ -61,6 +61,9 @@ Json basis_of(const RunRecord& record) {
     for (const Outputs::Text& grid : record.outputs.grids) {
       if (grid.name == input["Path"]) input["Grid"] = grid.text;
     }
+    for (const Outputs::Report& dicom : record.outputs.dicoms) {
+      if (dicom.name == input["Path"]) input["DICOM"] = *dicom.value;
+    }
   }
   return basis;
 }

@@ -40,6 +40,9 @@ class DicomImage : public ImageFile {
   /// Of a sequence.
   const DicomFile& file() const { return *file_; }
   const DicomObject& object() const { return objects_.front(); }
+  const std::vector<DicomObject>& objects() const { return objects_; }
+  /// In order: the slices, or the frames of a segmentation; none of a sequence.
+  const std::vector<DicomPlane>& planes() const { return planes_; }
 
  private:
   void arrange();

@@ -27,6 +27,7 @@ constexpr DicomTag kFrames{0x0028, 0x0008, "NumberOfFrames"};
 constexpr DicomTag kMediaSopClass{0x0002, 0x0002, "MediaStorageSOPClassUID"};
 constexpr DicomTag kImageType{0x0008, 0x0008, "ImageType"};
 constexpr DicomTag kSopClass{0x0008, 0x0016, "SOPClassUID"};
+constexpr DicomTag kSopInstance{0x0008, 0x0018, "SOPInstanceUID"};
 constexpr DicomTag kModality{0x0008, 0x0060, "Modality"};
 constexpr DicomTag kDescription{0x0008, 0x103e, "SeriesDescription"};
 constexpr DicomTag kPatientName{0x0010, 0x0010, "PatientName"};
@@ -421,6 +422,11 @@ void describe_image(const DicomFile& file, const Vec3i& size, DicomObject& objec
   check_pixel_format(object.format, object.path);
   object.frames = number_of_frames(data, object.path);
   add_planes(file, size, object);
+  for (DicomPlane& plane : object.planes) {
+    if (!object.segments) break;
+    const auto label = object.segments->renumbered.find(plane.segment);
+    if (label != object.segments->renumbered.end()) plane.segment = label->second;
+  }
   const bool is_signed = object.format.representation == 1;
   const bool is_palette = object.format.photometric == "PALETTE COLOR";
   object.lut = is_palette ? read_palette(data, is_signed, object.path)
@@ -460,6 +466,8 @@ DicomObject describe_dicom(const DicomFile& file) {
   DicomObject object;
   object.path = path;
   object.kind = kind_of(file);
+  object.class_uid = text_of(data, kSopClass);
+  object.instance_uid = text_of(data, kSopInstance);
   object.series_uid = text_of(data, kSeriesUid);
   object.modality = text_of(data, kModality);
   object.description = text_of(data, kDescription);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -58,6 +59,8 @@ struct DicomIdentity {
 struct DicomSegments {
   bool is_labelmap = false;  ///< pixels are numbers of segments; or else frames are masks
   LabelTable table{};
+  /// The labels of segments that Larch wrote and had to number anew, by their numbers.
+  std::map<int, int32_t> renumbered{};
 };
 
 /// Nothing if it is another object. Throws InputError for what is no label map.
@@ -65,7 +68,7 @@ std::optional<DicomSegments> segments_of(const DicomDataset& data, const std::st
 
 /// The header of one file.
 struct DicomObject {
-  std::string path, kind, series_uid, modality, description;
+  std::string path, kind, class_uid, instance_uid, series_uid, modality, description;
   std::optional<FileStamp> stamp{};  ///< of a file that was known when its header was read
   int frames = 1;
   /// Several frames without positions, that were not described one by one: `planes` holds the first

@@ -378,6 +378,8 @@ constexpr DicomTag kStorageClass{0x0008, 0x0016, "SOPClassUID"};
 constexpr DicomTag kSegmentationType{0x0062, 0x0001, "SegmentationType"};
 constexpr DicomTag kSegments{0x0062, 0x0002, "SegmentSequence"};
 constexpr DicomTag kSegmentNumber{0x0062, 0x0004, "SegmentNumber"};
+constexpr DicomTag kOwnGroup{0x0063, 0x0010, "the private creator (0063,0010)"};
+constexpr DicomTag kOwnLabel{0x0063, 0x1001, "the label of a segment (0063,1001)"};
 constexpr DicomTag kSegmentLabel{0x0062, 0x0005, "SegmentLabel"};
 
 }  // namespace
@@ -394,8 +396,14 @@ std::optional<DicomSegments> segments_of(const DicomDataset& data, const std::st
                   "it by a threshold as BINARY or LABELMAP");
   }
   for (const DicomItem& item : items_of(data, kSegments)) {
-    found.table.push_back(
-        {uint16_of(item.data, kSegmentNumber, 0, path), text_of(item.data, kSegmentLabel)});
+    int32_t label = uint16_of(item.data, kSegmentNumber, 0, path);
+    const std::vector<uint16_t> own = uint16s_of(item.data, kOwnLabel);
+    if (!found.is_labelmap && text_of(item.data, kOwnGroup) == "LARCH" && own.size() == 2) {
+      const auto value = static_cast<int32_t>(uint32_t{own[1]} << 16 | own[0]);
+      // Others have no place in float32, in which DICOM is read.
+      if (std::abs(int64_t{value}) <= 1 << 24) label = found.renumbered[label] = value;
+    }
+    found.table.push_back({label, text_of(item.data, kSegmentLabel)});
   }
   return found;
 }

@@ -90,6 +90,12 @@ void DicomWriter::sequence(uint32_t tag, const std::vector<DicomWriter>& items) 
   element += item_head(0xfffe'e0dd, 0);
 }
 
+void DicomWriter::copies(const std::vector<CopiedElement>& elements) {
+  for (const CopiedElement& element : elements) {
+    bytes(uint32_t{element.group} << 16 | element.element, {element.vr.data(), 2}, element.value);
+  }
+}
+
 bool DicomWriter::has(uint32_t tag) const {
   return elements_.contains(tag);
 }
@@ -111,6 +117,35 @@ std::string DicomWriter::file() const {
   const std::string about = meta.data_set();
   return std::string(128, '\0') + "DICM" + dicom_element_head(0x0002'0000, "UL", 4) +
          number_bytes(static_cast<uint32_t>(about.size())) + about + data_set();
+}
+
+std::string shortened(const std::string& text, size_t bytes) {
+  if (text.size() <= bytes) return text;
+  size_t end = bytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;
+  return text.substr(0, end);
+}
+
+DicomWriter code_item(const Code& code) {
+  DicomWriter item;
+  item.text(0x0008'0100, "SH", code.value);
+  item.text(0x0008'0102, "SH", code.scheme);
+  item.text(0x0008'0104, "LO", code.meaning);
+  return item;
+}
+
+DicomWriter reference_item(const std::string& class_uid, const std::string& instance_uid) {
+  DicomWriter item;
+  item.text(0x0008'1150, "UI", class_uid);
+  item.text(0x0008'1155, "UI", instance_uid);
+  return item;
+}
+
+DicomWriter source_item(const std::string& class_uid, const std::string& instance_uid) {
+  DicomWriter item = reference_item(class_uid, instance_uid);
+  item.sequence(  // PurposeOfReferenceCodeSequence
+      0x0040'a170, {code_item({"DCM", "121322", "Source image for image processing operation"})});
+  return item;
 }
 
 }  // namespace io

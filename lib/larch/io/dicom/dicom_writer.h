@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -9,7 +10,16 @@
 #include <string_view>
 #include <vector>
 
+#include "larch/data/mesh.h"
+
 namespace larch {
+
+/// An element of a DICOM file that a derived file takes over as it is.
+struct CopiedElement {
+  uint16_t group = 0, element = 0;
+  std::array<char, 2> vr{};
+  std::string value;  ///< bytes of even length, little-endian
+};
 
 /// Returns a unique identifier (PS3.5, B.2: 2.25 and an integer) that `text` alone decides.
 std::string dicom_uid(std::string_view text);
@@ -17,6 +27,7 @@ std::string dicom_uid(std::string_view text);
 namespace io {
 
 constexpr size_t kLongestDecimal = 16;
+constexpr size_t kLongestText = 65534;  ///< of a type with a short length
 
 /// Returns a decimal string of at most kLongestDecimal characters (PS3.5, 6.2).
 std::string decimal(double value);
@@ -41,6 +52,7 @@ class DicomWriter {
   void bytes(uint32_t tag, std::string_view vr, std::string_view value);
   /// A sequence with these items, each without a length and with a delimiter.
   void sequence(uint32_t tag, const std::vector<DicomWriter>& items);
+  void copies(const std::vector<CopiedElement>& elements);
   bool has(uint32_t tag) const;
 
   /// Returns the elements in ascending order of their tags, explicit little endian.
@@ -52,6 +64,18 @@ class DicomWriter {
  private:
   std::map<uint32_t, std::string> elements_;  ///< encoded, by tag
 };
+
+/// At most `bytes` of a text, not ending in the middle of a character of UTF-8.
+std::string shortened(const std::string& text, size_t bytes);
+
+/// Returns the item of a sequence of codes (PS3.3, 8.8).
+DicomWriter code_item(const Code& code);
+
+/// Returns the item of a sequence that names an instance (PS3.3, 10.3).
+DicomWriter reference_item(const std::string& class_uid, const std::string& instance_uid);
+
+/// The same as the source of what is written.
+DicomWriter source_item(const std::string& class_uid, const std::string& instance_uid);
 
 }  // namespace io
 }  // namespace larch

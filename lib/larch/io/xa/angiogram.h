@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "larch/data/grid.h"
+#include "larch/io/dicom/dicom_writer.h"
 
 namespace larch {
 
@@ -59,13 +60,6 @@ struct Shutter {
   bool is_given() const { return has_rectangle || has_circle || !polygon.empty(); }
   /// Tells whether a pixel shows: inside of all the shapes that are given.
   bool shows(int x, int y) const;
-};
-
-/// An element of a DICOM file that a derived file takes over as it is.
-struct CopiedElement {
-  uint16_t group = 0, element = 0;
-  std::array<char, 2> vr{};
-  std::string value;  ///< bytes of even length, little-endian
 };
 
 /// Where a sequence comes from, which what is derived from it shares or names; empty for other

@@ -3,7 +3,6 @@
 #include "larch/io/xa/angiogram_dicom.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
@@ -251,11 +250,6 @@ bool is_lossy(const DicomFile& file) {
 
 }  // namespace
 
-bool may_have_vr(const DicomElement& element, std::initializer_list<const char*> types) {
-  return element.vr == std::array<char, 2>{} || element.has_vr("UN") ||
-         std::ranges::any_of(types, [&](const char* vr) { return element.has_vr(vr); });
-}
-
 std::optional<Angiogram> describe_angiogram(const ImageFile& image) {
   const auto* dicom = dynamic_cast<const DicomImage*>(&image);
   if (dicom == nullptr) return std::nullopt;
@@ -304,8 +298,7 @@ std::optional<Angiogram> describe_angiogram(const ImageFile& image) {
     about.other_plane_instance_uid =
         text_of(others[0].data, {0x0008, 0x1155, "ReferencedSOPInstanceUID"});
   }
-  const std::string series = text_of(data, {0x0020, 0x0011, "SeriesNumber"});
-  std::from_chars(series.data(), series.data() + series.size(), about.series_number);
+  about.series_number = series_number_of(data);
   about.copied = copied_elements(data);
   about.equipment = equipment_elements(data);
   return about;

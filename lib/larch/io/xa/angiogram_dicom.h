@@ -3,10 +3,10 @@
 #pragma once
 
 #include <array>
-#include <initializer_list>
 #include <optional>
 #include <vector>
 
+#include "larch/io/dicom/dicom_derived.h"
 #include "larch/io/dicom/dicom_object.h"
 #include "larch/io/dicom/dicom_parser.h"
 #include "larch/io/formats/image_file.h"
@@ -18,9 +18,6 @@ namespace larch::io {
 /// types.
 inline constexpr std::array kMaskOperations{"NONE", "AVG_SUB", "TID", "REV_TID"};
 inline constexpr std::array kPixelIntensities{"", "LIN", "LOG", "DISP"};
-
-/// Tells whether an element is of one of some types, as far as the file says it.
-bool may_have_vr(const DicomElement& element, std::initializer_list<const char*> types);
 
 /// Returns what the DICOM file says of an image that is open as a sequence; nothing if it is not
 /// DICOM. Throws InputError: no pixels, what read_dicom refuses, frames at places of their own (a
@@ -37,11 +34,7 @@ std::optional<Angiogram> describe_angiogram(const ImageFile& image);
 void read_mask_items(const DicomDataset& data, Angiogram& about);
 
 /// Returns the elements that a sequence shares with the one that it is derived from: patient,
-/// study, acquisition, positioner, collimator, calibration. What is empty, of another type than
-/// PS3.6 says or longer than an element with a short length stays behind.
+/// study, acquisition, positioner, collimator, calibration.
 std::vector<CopiedElement> copied_elements(const DicomDataset& data);
-
-/// Returns what says which device made a file, Manufacturer first, in the same way.
-std::vector<CopiedElement> equipment_elements(const DicomDataset& data);
 
 }  // namespace larch::io

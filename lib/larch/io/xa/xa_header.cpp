@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cmath>
-#include <limits>
 #include <span>
 
 #include "larch/core/error.h"
@@ -15,41 +14,15 @@ namespace larch {
 namespace io {
 namespace {
 
-constexpr size_t kLongestText = 65534;
 /// Of frames whose times nobody knows.
 constexpr double kUnknownRateHz = 15;
 
-/// An element with its type of PS3.6, and what every file has to have there at the least: nothing
-/// (type 2 of PS3.3), a value, or not even the element (null).
-struct CopiedRow {
-  DicomTag tag;
-  const char* vr;
-  const char* least = nullptr;
-};
-/// Texts alone. Series, instance, frames and pixels are the derived file's own.
+/// Beside patient and study, which all derived files share.
 constexpr CopiedRow kCopied[] = {
-    {{0x0008, 0x0005, "SpecificCharacterSet"}, "CS"},
-    {{0x0008, 0x0020, "StudyDate"}, "DA", ""},
     {{0x0008, 0x0022, "AcquisitionDate"}, "DA"},
-    {{0x0008, 0x0030, "StudyTime"}, "TM", ""},
     {{0x0008, 0x0032, "AcquisitionTime"}, "TM"},
-    {{0x0008, 0x0050, "AccessionNumber"}, "SH", ""},
     {{0x0008, 0x0080, "InstitutionName"}, "LO"},
-    {{0x0008, 0x0090, "ReferringPhysicianName"}, "PN", ""},
-    {{0x0008, 0x0201, "TimezoneOffsetFromUTC"}, "SH"},
-    {{0x0008, 0x1030, "StudyDescription"}, "LO"},
-    {{0x0010, 0x0010, "PatientName"}, "PN", ""},
-    {{0x0010, 0x0020, "PatientID"}, "LO", ""},
-    {{0x0010, 0x0021, "IssuerOfPatientID"}, "LO"},
-    {{0x0010, 0x0030, "PatientBirthDate"}, "DA", ""},
-    {{0x0010, 0x0040, "PatientSex"}, "CS", ""},
-    {{0x0010, 0x1010, "PatientAge"}, "AS"},
-    {{0x0010, 0x1020, "PatientSize"}, "DS"},
-    {{0x0010, 0x1030, "PatientWeight"}, "DS"},
-    {{0x0012, 0x0062, "PatientIdentityRemoved"}, "CS"},
-    {{0x0012, 0x0063, "DeidentificationMethod"}, "LO"},
     {{0x0018, 0x0010, "ContrastBolusAgent"}, "LO", ""},
-    {{0x0018, 0x0015, "BodyPartExamined"}, "CS"},
     {{0x0018, 0x0022, "ScanOptions"}, "CS"},
     {{0x0018, 0x0060, "KVP"}, "DS", ""},
     {{0x0018, 0x1110, "DistanceSourceToDetector"}, "DS"},
@@ -81,63 +54,13 @@ constexpr CopiedRow kCopied[] = {
     {{0x0018, 0x1710, "CenterOfCircularCollimator"}, "IS"},
     {{0x0018, 0x1712, "RadiusOfCircularCollimator"}, "IS"},
     {{0x0018, 0x1720, "VerticesOfThePolygonalCollimator"}, "IS"},
-    {{0x0020, 0x0010, "StudyID"}, "SH", ""},
     {{0x0020, 0x0020, "PatientOrientation"}, "CS", ""},
-    {{0x0020, 0x0060, "Laterality"}, "CS"},
     {{0x0028, 0x0030, "PixelSpacing"}, "DS"},
     {{0x0028, 0x0034, "PixelAspectRatio"}, "IS"},
     {{0x0028, 0x0301, "BurnedInAnnotation"}, "CS"},
     {{0x0028, 0x0a02, "PixelSpacingCalibrationType"}, "CS"},
     {{0x0028, 0x0a04, "PixelSpacingCalibrationDescription"}, "LO"},
-    {{0x0028, 0x2112, "LossyImageCompressionRatio"}, "DS"},
-    {{0x0028, 0x2114, "LossyImageCompressionMethod"}, "CS"},
 };
-
-constexpr CopiedRow kEquipment[] = {
-    {{0x0008, 0x0070, "Manufacturer"}, "LO"},
-    {{0x0008, 0x0080, "InstitutionName"}, "LO"},
-    {{0x0008, 0x1010, "StationName"}, "SH"},
-    {{0x0008, 0x1090, "ManufacturerModelName"}, "LO"},
-    {{0x0018, 0x1000, "DeviceSerialNumber"}, "LO"},
-    {{0x0018, 0x1020, "SoftwareVersions"}, "LO"},
-};
-
-std::vector<CopiedElement> copies_of(std::span<const CopiedRow> rows, const DicomDataset& data) {
-  std::vector<CopiedElement> copied;
-  for (const CopiedRow& row : rows) {
-    const DicomElement* element = data.find(row.tag);
-    if (element == nullptr || element->value.empty() || element->value.size() > kLongestText)
-      continue;
-    if (!may_have_vr(*element, {row.vr})) continue;
-    copied.push_back(
-        {row.tag.group, row.tag.element, {row.vr[0], row.vr[1]}, std::string(element->value)});
-    if (copied.back().value.size() % 2 != 0) copied.back().value += ' ';
-  }
-  return copied;
-}
-
-/// At most `bytes` of a text, not ending in the middle of a character of UTF-8.
-std::string shortened(const std::string& text, size_t bytes) {
-  if (text.size() <= bytes) return text;
-  size_t end = bytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;
-  return text.substr(0, end);
-}
-
-DicomWriter code(const char* value, const char* scheme, const char* meaning) {
-  DicomWriter item;
-  item.text(0x0008'0100, "SH", value);
-  item.text(0x0008'0102, "SH", scheme);
-  item.text(0x0008'0104, "LO", meaning);
-  return item;
-}
-
-DicomWriter reference(const std::string& class_uid, const std::string& instance_uid) {
-  DicomWriter item;
-  item.text(0x0008'1150, "UI", class_uid);
-  item.text(0x0008'1155, "UI", instance_uid);
-  return item;
-}
 
 /// Returns the third value of ImageType: which plane of the device (PS3.3, C.8.7.1.1.1). One of two
 /// has to name the other one.
@@ -150,35 +73,16 @@ std::string put_source(DicomWriter& out, const XaHeader& header) {
   }
   if (plane != "SINGLE PLANE") {
     out.sequence(0x0008'1140,
-                 {reference(header.other_plane_class_uid, header.other_plane_instance_uid)});
+                 {reference_item(header.other_plane_class_uid, header.other_plane_instance_uid)});
   }
   if (!header.sop_instance_uid.empty() && !header.sop_class_uid.empty()) {
-    DicomWriter item = reference(header.sop_class_uid, header.sop_instance_uid);
-    item.sequence(0x0040'a170,  // PurposeOfReferenceCodeSequence
-                  {code("121322", "DCM", "Source image for image processing operation")});
-    out.sequence(0x0008'2112, {item});
+    out.sequence(0x0008'2112, {source_item(header.sop_class_uid, header.sop_instance_uid)});
   }
   return plane;
 }
 
-void put_copied(DicomWriter& out, const std::vector<CopiedElement>& elements) {
-  for (const CopiedElement& element : elements) {
-    out.bytes(uint32_t{element.group} << 16 | element.element, {element.vr.data(), 2},
-              element.value);
-  }
-}
-
-/// The device that made the source, if its manufacturer is known, without which there is no item.
-void put_source_equipment(DicomWriter& out, const XaHeader& header) {
-  DicomWriter device;
-  put_copied(device, header.equipment);
-  if (!device.has(0x0008'0070)) return;
-  device.sequence(0x0040'a170, {code("109101", "DCM", "Acquisition Equipment")});
-  out.sequence(0x0018'a001, {device});
-}
-
 void put_identity(DicomWriter& out, const XaHeader& header) {
-  put_copied(out, header.copied);
+  out.copies(header.copied);
   if (!out.has(0x0010'0010)) out.text(0x0010'0010, "PN", header.patient_name);
   if (!out.has(0x0010'0020)) out.text(0x0010'0020, "LO", header.patient_id);
   const std::string kind = header.is_derived ? "DERIVED\\SECONDARY\\" : "ORIGINAL\\PRIMARY\\";
@@ -189,6 +93,7 @@ void put_identity(DicomWriter& out, const XaHeader& header) {
   out.text(0x0008'0018, "UI", dicom_uid(header.identity + " instance"));
   out.text(0x0008'0060, "CS", "XA");
   out.text(0x0008'0070, "LO", "Larch");
+  if (!header.software.empty()) out.text(0x0018'1020, "LO", header.software);
   out.text(0x0008'103e, "LO", shortened(header.series_description, 64));
   if (!header.derivation.empty()) {
     out.text(0x0008'2111, "ST", shortened(header.derivation, 1024));
@@ -197,11 +102,9 @@ void put_identity(DicomWriter& out, const XaHeader& header) {
   out.text(0x0020'000e, "UI", dicom_uid(header.identity + " series"));
   out.text(0x0020'0011, "IS", std::to_string(std::max(1, header.series_number)));
   out.text(0x0020'0013, "IS", "1");  // InstanceNumber
-  put_source_equipment(out, header);
-  for (const CopiedRow& row : kCopied) {
-    const uint32_t tag = uint32_t{row.tag.group} << 16 | row.tag.element;
-    if (row.least != nullptr && !out.has(tag)) out.text(tag, row.vr, row.least);
-  }
+  put_source_equipment(out, header.equipment);
+  put_least(out, kStudyRows);
+  put_least(out, kCopied);
   // Files that were acquired have it, empty if it is not known; derived ones may leave it out.
   if (!header.is_derived && !out.has(0x0020'0060)) out.text(0x0020'0060, "CS", "");
 }
@@ -327,11 +230,9 @@ void put_picture(DicomWriter& out, const Grid& grid, int64_t frames, const XaHea
 }  // namespace
 
 std::vector<CopiedElement> copied_elements(const DicomDataset& data) {
-  return copies_of(kCopied, data);
-}
-
-std::vector<CopiedElement> equipment_elements(const DicomDataset& data) {
-  return copies_of(kEquipment, data);
+  std::vector<CopiedElement> copied = copies_of(kStudyRows, data);
+  for (CopiedElement& element : copies_of(kCopied, data)) copied.push_back(std::move(element));
+  return copied;
 }
 
 void require_xa_holds(const std::string& path, const Grid& grid, int64_t frames) {
@@ -369,8 +270,7 @@ XaHeader derived_xa_header(const Angiogram& source, const std::string& identity,
       "Subtracted" + (source.series_description.empty() ? "" : ": " + source.series_description);
   header.derivation = derivation;
   header.identity = identity;
-  const int series = source.series_number;
-  header.series_number = series > 0 && series < std::numeric_limits<int>::max() ? series + 1 : 1;
+  header.series_number = io::series_after(source.series_number);
   return header;
 }
 

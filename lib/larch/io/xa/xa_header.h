@@ -35,6 +35,7 @@ struct XaHeader : AngiogramOrigin {
   /// same run gives the same file.
   std::string identity{};
   std::string patient_name{}, patient_id{};  ///< where none are copied
+  std::string software{};                    ///< SoftwareVersions; empty: not written
 };
 
 /// Returns the header of a sequence that was made from `source`: its patient, study and

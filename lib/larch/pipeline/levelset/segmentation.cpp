@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "larch/cases/labelmaps.h"
 #include "larch/config/text.h"
 #include "larch/core/error.h"
 #include "larch/files/atomic_file.h"
@@ -22,7 +23,8 @@ constexpr int kMaximumShown = 6;
 
 /// Throws UsageError if an image on this grid does not fit the format of its file.
 void check_segmentation_fits(const cases::CaseJob& c, const Grid& grid) {
-  for (const char* flag : {"output", "level-set", "distance"}) {
+  cases::require_labelmap_holds(c, "output", grid.size);
+  for (const char* flag : {"level-set", "distance"}) {
     if (c.wants(flag)) require_image_holds(c.file(flag), grid.size);
   }
 }

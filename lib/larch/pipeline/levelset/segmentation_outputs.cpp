@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "larch/cases/labelmaps.h"
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
 #include "larch/io/mesh/mesh_io.h"
@@ -124,16 +126,19 @@ void add_figures(const SegmentationJob& job, Outputs& outputs) {
                  "it larger, or choose --lower and --upper around its intensities");
 }
 
-/// Adds the labels with the colours of the picture, and how well they agree with a reference.
-void add_label_figures(const cases::CaseJob& c, const SegmentationJob& job, Outputs& outputs) {
+/// Returns the names and colours of the labels: what --label-table says, or else the segments to
+/// start from, or else numbers and the colours of the picture.
+LabelTable table_of(const cases::CaseJob& c, const SegmentationJob& job) {
   LabelTable table;
   for (const LabelResult& label : job.result.by_label) {
+    const auto named = std::ranges::find(job.names, label.label, &LabelEntry::value);
     const picture::Rgb colour = picture::palette_colour(label.label);
-    table.push_back(
-        {label.label, "label " + std::to_string(label.label), {colour.r, colour.g, colour.b}});
+    const std::string name = "label " + std::to_string(label.label);
+    table.push_back(named != job.names.end()
+                        ? *named
+                        : LabelEntry{label.label, name, {colour.r, colour.g, colour.b}});
   }
-  add_structures(job.result.labels, table, outputs);
-  add_dice(c, c.row.cell(kReferenceColumn), job.result.labels, table, nullptr, outputs);
+  return cases::named(c, std::move(table));
 }
 
 /// Returns the file of one label beside that of all: "wm.label2.vtk" of "wm.vtk".
@@ -244,15 +249,18 @@ Outputs segmentation_outputs(const cases::CaseJob& c, bool by_label,
   Outputs outputs;
   outputs.grid(c.row.image, describe(job->request.image.grid()));
   add_figures(*job, outputs);
-  add_label_figures(c, *job, outputs);
+  const LabelTable table = table_of(c, *job);
+  add_structures(job->result.labels, table, outputs);
+  add_dice(c, c.row.cell(kReferenceColumn), job->result.labels, table, nullptr, outputs);
   outputs.report("segmentation", segmentation_report(job->result, config));
   for (const std::string& warning : job->result.warnings) outputs.note(warning);
-  outputs.add(c.file("output"), [=, threads = c.context().threads](const std::string& path) {
-    write_labelmap(path, job->result.labels, job->names, threads);
-  });
+  outputs.add(c.file("output"), [job, write = cases::labelmap_writer(c, table, kDeformable)](
+                                    const std::string& path) { write(path, job->result.labels); });
   add_surfaces(c, by_label, job, outputs);
   outputs.add(c.file("qc"), [=](const std::string& path) {
-    write_png(path, picture::qc_picture(job->request.image, job->result.labels));
+    picture::QcOptions options;
+    options.colours = table;
+    write_png(path, picture::qc_picture(job->request.image, job->result.labels, options));
   });
   outputs.add(c.file("plot"), [=](const std::string& path) {
     const std::string name = std::filesystem::path(job->request.name).filename().string();

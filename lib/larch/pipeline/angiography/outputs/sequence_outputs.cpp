@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 
+#include "larch/app/build_info.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
@@ -150,6 +151,7 @@ XaHeader native_header(const Angiogram& about, const dsa::PreparedSequence& prep
       "Pixels of the source, with a mask operation for each frame: its best shift as a whole by "
       "histograms of differences",
       about.intensity == PixelIntensity::kLog);
+  header.software = version();
   header.series_description =
       "With shifts" + (about.series_description.empty() ? "" : ": " + about.series_description);
   header.bits = about.bits;
@@ -258,6 +260,7 @@ SequenceOutputs::File SequenceOutputs::open_file(const std::string& flag) const 
       header.xa = derived_xa_header(about, angiography_identity(options_.config, about, prepared_),
                                     derivation_of(prepared_, options_.config, size_),
                                     prepared_.table.is_log);
+      header.xa->software = version();
     }
     file.writer.emplace(file.output.temporary(), header, context_.threads);
   });
