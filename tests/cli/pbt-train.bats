@@ -112,7 +112,7 @@ m, tiny = load('told.json'), load('untold.json')
 lines = ''.join(d + '\\n' for d in m['meta']['volume_digests'])
 assert m['about']['training_list'] == hashlib.sha256(lines.encode()).hexdigest() == tiny['about']['training_list']
 assert tiny['about']['name'] == '' and m['about'].pop('name') == 'organs'"
-  expect 2 train --list train.tsv --output n.pbt --about.licence "$(printf 'a\nb')"
+  expect 2 train --list train.tsv --output n.pbt --about.licence $'a\nb'
 }
 
 @test "--export-json is JSON without loss: doubles are hexadecimal, the counts those of the tree" {

@@ -17,7 +17,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/root
 
-cpack -G DEB --config "$build/CPackConfig.cmake" -B "$work/packages" >"$work/log.txt" || { cat "$work/log.txt"; exit 1; }
+cpack -G DEB --config "$build/CPackConfig.cmake" -B "$work/packages" >"$work/log.txt" 2>&1 || { cat "$work/log.txt"; exit 1; }
 rm -rf "$work/packages/_CPack_Packages"
 lintian --fail-on error --allow-root "$work"/packages/*.deb
 depends=$(dpkg-deb --field "$work"/packages/larch_*.deb Depends)
