@@ -110,6 +110,7 @@ std::vector<DatasetLabel> classes_of_masks(const std::vector<Case>& cases) {
                      " others they are none; give the one or the other");
   }
   std::vector<DatasetLabel> classes;
+  classes.reserve(names.size());
   for (const std::string& name : names) {
     classes.push_back({name, {static_cast<int32_t>(classes.size()) + 1}});
   }
