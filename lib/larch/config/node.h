@@ -42,9 +42,9 @@ struct Node {
   std::vector<size_t> allowed_lengths{};  ///< of a vector; empty: all
   bool not_empty = false;                 ///< of a vector
   bool has_effect = true;                 ///< on the results
+  bool of_lists = false;                  ///< it asks for many images
   std::string example{};                  ///< JSON; mostly empty
   std::string endings{};                  ///< of a file: ".tsv,.csv"; mostly empty
-  bool of_lists = false;                  ///< it asks for many images
 
   // Scalars. Integers are passed as int64_t, or uint64_t where unsigned; enums by name.
   std::function<Scalar()> get{};

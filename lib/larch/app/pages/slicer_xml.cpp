@@ -111,7 +111,7 @@ std::string default_of(const config::Node& node) {
   const config::Json value = config::to_json(node);
   if (value.is_null()) return "";
   if (value.is_string()) return value.get<std::string>();
-  const bool is_list = value.is_array() && !(value.size() > 0 && value[0].is_array());
+  const bool is_list = value.is_array() && (value.empty() || !value[0].is_array());
   if (!is_list) return json_text(value);
   std::string list;
   for (const config::Json& one : value) {
