@@ -11,7 +11,6 @@
 #include "larch/io/image/image.h"
 #include "larch/io/mesh/mesh_io.h"
 #include "larch/pipeline/evaluation/evaluation.h"
-#include "larch/pipeline/evaluation/pairs.h"
 #include "larch/pipeline/evaluation/score_tables.h"
 
 namespace {
@@ -117,22 +116,20 @@ ListedInputs Options::listed_inputs() const {
 }
 
 pipeline::EvaluationRequest request_of(const Options& options, const Context& context) {
-  const pipeline::Pairs pairs = pairs_of(options);
+  const ReadOptions read = cases::Reading{.allow = options.allow}.read_options(context);
+  pipeline::EvaluationRequest request{
+      pairs_of(options), read, options.table, options.model, options.memory.count, options.config};
   const auto is_mesh = [](const Case& c) { return has_mesh_extension(c.label); };
-  if (options.kind == Kind::kMeshes && std::ranges::all_of(pairs.cases, is_mesh) &&
+  if (options.kind == Kind::kMeshes && std::ranges::all_of(request.cases, is_mesh) &&
       !(options.allow.empty() && options.config.labels.empty())) {
     throw UsageError("--allow and --labels are of references that are label maps; here are none");
   }
-  const ReadOptions read = cases::Reading{.allow = options.allow}.read_options(context);
   if (options.list) {
-    cases::warn_of_unread_columns(options.list, pairs.cases, pairs.columns, {}, read);
+    cases::warn_of_unread_columns(options.list, request.cases, request.columns, {}, read);
   }
-  if (!pairs.note.empty()) context.info(pairs.note);
-  pipeline::EvaluationRequest request{
-      pairs.cases,          read,           options.table, options.model,
-      options.memory.count, options.config, pairs.missing, pairs.names};
+  if (!request.note.empty()) context.info(request.note);
   if (options.baseline) {
-    request.baseline = pipeline::read_baseline(options.baseline, pairs.cases, context);
+    request.baseline = pipeline::read_baseline(options.baseline, request.cases, context);
   }
   return request;
 }
@@ -190,12 +187,12 @@ int main(int argc, char** argv) {
       "test images in labelsTs, where there are predictions of them, or else those of training "
       "images). The prediction of a case is the file of its id, such as <id>.nii.gz, <id>.vtk or "
       "<id>.poses.json.\n\n"
-      "A table is printed, unless --quiet is given: mean, deviation, median and the worst case of "
-      "the main scores of each structure. The report has all scores, with 95 % and a 95 % interval "
-      "of the mean (bootstrap); --baseline adds mean and interval of the paired differences from "
-      "the --table of another run, over the cases that both have. A list makes one result: a case "
-      "whose prediction is missing has Dice 0 and no distance, and the exit code is 7; the first "
-      "case that cannot be used ends the run.";
+      "A table is printed, unless --quiet is given: mean with its 95 % interval (bootstrap), "
+      "deviation, median and the worst case of the main scores of each structure. The report has "
+      "all scores. --baseline adds the same of the paired differences from the --table of another "
+      "run, over the cases that both have. A list makes one result: a case whose prediction is "
+      "missing has Dice 0 and no distance, and the exit code is 7; the first case that cannot be "
+      "used ends the run.";
   info.examples = {
       "evaluate --prediction seg.nii.gz --reference truth.nii.gz --report metrics.json",
       "evaluate --list samples/test.tsv --prediction-dir out --table scores.tsv",

@@ -320,10 +320,11 @@ std::vector<SummaryRow> summarise(std::span<const CaseScores> cases) {
     }
     values[at->second].push_back(score.value);
     SummaryRow& row = out[at->second];
-    const bool is_worse = is_best_when_great(score.name)
-                              ? score.value < row.worst
-                              : std::abs(score.value) > std::abs(row.worst);
-    if (std::isnan(score.value) || !(is_worse || std::isnan(row.worst))) return;
+    const bool has_sign = std::string_view(score.name).find("difference") != std::string::npos;
+    const auto badness = [&](double value) {
+      return is_best_when_great(score.name) ? -value : has_sign ? std::abs(value) : value;
+    };
+    if (std::isnan(score.value) || badness(score.value) <= badness(row.worst)) return;
     row.worst = score.value;
     row.worst_case = id;
   };

@@ -139,7 +139,8 @@ struct SummaryRow {
   std::string structure;
   const char* score;
   Summary summary;
-  double worst;            ///< the smallest, or the farthest from 0 (is_best_when_great)
+  double worst;  ///< the smallest (is_best_when_great), of differences the farthest from 0, or
+                 ///< else the greatest
   std::string worst_case;  ///< the id of the first case with it; empty if no case has the score
 };
 /// In the order in which structures and scores first occur.

@@ -236,7 +236,7 @@ assert png[:8] == b'\x89PNG\r\n\x1a\n' and min(struct.unpack('>II', png[16:24]))
     cmp by_mesh.vtk out$threads/c.vtk
   done
   [ "$(head -n 1 out1/status.tsv | cut -f 1,2,6-)" = \
-    "$(printf 'id\tstatus\tvolume_ml\tprobability\tdisplacement_mm\tflipped_triangles\twithout_boundary\tconfidence\tended\tvolume_ml: object')" ]
+    "$(printf 'id\tstatus\tvolume_ml\tprobability\tdisplacement_mm\tflipped_triangles\twithout_boundary\tconfidence\tended\tvolume_ml: object_1')" ]
 }
 
 @test "label maps and meshes of a first run are starts that lead to the same surface" {

@@ -153,11 +153,11 @@ check() {  # check 'python expression over r' report.json
   touch out/x.png out/x.larch.json out/status.tsv
   run "$BIN/evaluate" --list test.tsv --prediction-dir out --table t.tsv --report t.json
   [[ "$status" -eq 0 && "$output" != *"nobody reads"* ]]
-  grep -Eq '^structure +score +n +mean +sd +median +worst +case$' <<< "$output"
-  grep -Eq '^1 liver +dice +3 +0.8556 +0.1711 +0.9 +0.6667 +z$' <<< "$output"
-  grep -Eq '^1 liver +sensitivity +3 +0.9667 +0.05774 +1 +0.9 +y$' <<< "$output"
-  grep -Eq '^2 +dice +1 +0 +n/a +0 +0 +z$' <<< "$output"
-  grep -Eq '^2 +hd95_mm +0 +n/a +n/a +n/a +n/a +$' <<< "$output"
+  grep -Eq '^structure +score +n +mean +sd +median +mean from +to 95 % +worst +case$' <<< "$output"
+  grep -Eq '^1 liver +dice +3 +0.8556 +0.1711 +0.9 +[0-9.]+ +1 +0.6667 +z$' <<< "$output"
+  grep -Eq '^1 liver +sensitivity +3 +0.9667 +0.05774 +1 +0.9 +1 +0.9 +y$' <<< "$output"
+  grep -Eq '^2 +dice +1 +0 +n/a +0 +n/a +n/a +0 +z$' <<< "$output"
+  grep -Eq '^2 +hd95_mm +0( +n/a){6} +$' <<< "$output"
   check "r['summary']['1']['dice']['worst_case'] == 'z' and r['summary']['union']['dice']['worst'] == 0.9" t.json
   printf 'id\tprediction\treference\nx\tout/x.nii.gz\t../a.nii.gz\ny\tout/y.nii.gz\t../b.nii.gz\nz\tout/z.nii.gz\t../two.nii.gz\n' > pairs.tsv
   "$BIN/evaluate" --list pairs.tsv --table pairs.out.tsv -q
@@ -170,7 +170,7 @@ check() {  # check 'python expression over r' report.json
   rm out/y.nii.gz
   run "$BIN/evaluate" --list test.tsv --prediction-dir out --report m.json
   [[ "$status" -eq 7 && "$output" == *"1 of 3 predictions do not exist, such as 'out/y.nii.gz'"* ]]
-  grep -Eq '^1 liver +dice +3 +0.5556 +0.5092 +0.6667 +0 +y$' <<< "$output"
+  grep -Eq '^1 liver +dice +3 +0.5556 +0.5092 +0.6667 +0 +1 +0 +y$' <<< "$output"
   check "r['missing'] == ['y']" m.json
   cp ../a.nii.gz out/z.nii.gz && gunzip -k out/z.nii.gz
   run "$BIN/evaluate" --list test.tsv --prediction-dir out
@@ -220,10 +220,10 @@ check() {  # check 'python expression over r' report.json
   for threads in 1 4; do
     run "$BIN/evaluate" --list better.tsv --baseline base.tsv --report diff$threads.json --threads $threads
     [[ "$status" -eq 0 && "$output" == *"'base.tsv': 2 of 3 cases are among its 3"* ]]
-    sed -n '/this run - baseline/,$p' <<< "$output" | grep -v evaluate: > diff$threads.txt
+    sed -n '/less baseline/,$p' <<< "$output" | grep -v evaluate: > diff$threads.txt
   done
   cmp diff1.txt diff4.txt
-  grep -Eq '^1 +dice +2 +(-?[0-9.e-]+) +0.1414 +(-?[0-9.e-]+) +-0.1 +0.1$' diff1.txt
+  grep -Eq '^1 +dice +2 +(-?[0-9.e-]+) +0.1414 +(-?[0-9.e-]+) +-0.1 +0.1 +-0.1 +same$' diff1.txt
   check "r['differences']['1']['hd95_mm']['cases'] == 2 and r['differences']['union']['dice']['mean_ci_high'] == 1 - 0.9" diff1.json
   /usr/bin/python3 -c "
 import json; a, b = (json.load(open(f'diff{n}.json')) for n in (1, 4))

@@ -147,7 +147,7 @@ import csv
 text = open('out/status.tsv').read()
 assert text.endswith('\n')
 table = list(csv.DictReader(text.splitlines(), delimiter='\t'))
-assert list(table[0]) == ['id', 'status', 'message', 'seconds', 'voxels', 'volume_ml', 'ended'], table[0]
+assert list(table[0]) == ['id', 'status', 'message', 'seconds', 'code', 'voxels', 'volume_ml', 'ended', 'volume_ml: ball'], table[0]
 rows = {r['id']: r for r in table}
 assert len(rows) == len(table)
 $1"

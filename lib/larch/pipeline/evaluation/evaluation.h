@@ -2,23 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "larch/app/outputs/outputs.h"
-#include "larch/cases/case_list.h"
 #include "larch/core/context.h"
 #include "larch/evaluate.h"
 #include "larch/io/image/image.h"
+#include "larch/pipeline/evaluation/pairs.h"
 
 namespace larch::pipeline {
 
-/// Predictions (Case::image) that are compared with references (Case::label).
-struct EvaluationRequest {
-  std::vector<Case> cases;
+/// Predictions and references that are compared.
+struct EvaluationRequest : Pairs {
   ReadOptions read;
   std::string table;  ///< TSV of the scores; empty: none
   std::string
@@ -27,9 +24,7 @@ struct EvaluationRequest {
   int64_t memory_bytes = 0;
   /// Of label maps; of meshes `labels` alone, all but 0 if there are none.
   LabelScoreConfig config{};
-  std::set<std::string> missing{};             ///< ids of the cases whose prediction does not exist
-  std::map<std::string, std::string> names{};  ///< of structures, by label; for people
-  std::optional<ScoreTable> baseline{};        ///< scores that those of this run are compared with
+  std::optional<ScoreTable> baseline{};  ///< scores that those of this run are compared with
 };
 
 /// Returns the scores of all cases: in the report those of each case, a summary over all and the

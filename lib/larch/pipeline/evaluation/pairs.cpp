@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/pipeline/evaluation/pairs.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -10,7 +11,6 @@
 #include "larch/cases/listed_cases.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
-#include "larch/io/image/image.h"
 
 namespace larch::pipeline {
 namespace {
@@ -92,15 +92,12 @@ Pairs pairs_of_dataset(const std::string& path, DatasetPart part) {
   return pairs;
 }
 
-/// Adds the names that the first prediction tells, by itself or in the table beside it. They are
-/// for people alone: what cannot be read has none.
+/// Adds the names that the table of labels beside the first prediction tells. They are for people
+/// alone: a table that cannot be read has none.
 void add_names(Pairs& pairs) {
   for (const Case& c : pairs.cases) {
     if (pairs.missing.contains(c.id)) continue;
     try {
-      for (const LabelEntry& entry : probe_image(c.image).labels) {
-        pairs.names[std::to_string(entry.value)] = entry.name;
-      }
       const std::string beside = cases::companion_of(c.image, ".tsv");
       if (!is_file(beside)) return;
       const Table table = read_table(beside);
@@ -108,7 +105,7 @@ void add_names(Pairs& pairs) {
       const auto name = std::ranges::find(table.columns, "name") - table.columns.begin();
       if (!table.has("index") || !table.has("name")) return;
       for (const Table::Row& row : table.rows) pairs.names[row.cells[index]] = row.cells[name];
-    } catch (const InputError&) {  // NOLINT(bugprone-empty-catch): scoring says what is wrong
+    } catch (const InputError&) {  // NOLINT(bugprone-empty-catch): it is another table
     }
     return;
   }
@@ -118,22 +115,20 @@ void add_names(Pairs& pairs) {
 
 Pairs find_pairs(const PairSource& source) {
   Pairs pairs;
-  if (!source.dataset.empty()) {
+  if (!source.list.empty()) {
+    pairs = pairs_of_list(source);
+  } else if (source.dataset.empty()) {
+    const std::string name = fs::path(source.prediction).filename().string();
+    pairs.cases = {{name, source.prediction, source.reference}};
+  } else {
     try {
       pairs = pairs_of_dataset(source.dataset, DatasetPart::kTest);
     } catch (const InputError&) {  // NOLINT(bugprone-empty-catch): many have no test images
     }
-    find_predictions(source, pairs);
-    if (pairs.missing.size() == pairs.cases.size()) {
-      pairs = pairs_of_dataset(source.dataset, DatasetPart::kTraining);
-      find_predictions(source, pairs);
-    }
-  } else if (!source.list.empty()) {
-    pairs = pairs_of_list(source);
-    find_predictions(source, pairs);
-  } else {
-    const std::string name = fs::path(source.prediction).filename().string();
-    pairs.cases = {{name, source.prediction, source.reference}};
+  }
+  find_predictions(source, pairs);
+  if (!source.dataset.empty() && pairs.missing.size() == pairs.cases.size()) {
+    pairs = pairs_of_dataset(source.dataset, DatasetPart::kTraining);
     find_predictions(source, pairs);
   }
   if (!source.folder.empty() && pairs.missing.size() == pairs.cases.size()) {

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <set>
-#include <span>
 #include <string_view>
 #include <utility>
 
@@ -18,12 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json to_json(const Summary& s) {
-  return {{"cases", s.count},         {"mean", s.mean}, {"sd", s.sd},
-          {"median", s.median},       {"p95", s.p95},   {"mean_ci_low", s.ci_low},
-          {"mean_ci_high", s.ci_high}};
-}
-
 /// The table that is printed leaves out what others say nearly as well; the report has all.
 bool is_printed(std::string_view score) {
   constexpr std::string_view kLeftOut[] = {
@@ -32,55 +24,29 @@ bool is_printed(std::string_view score) {
   return std::ranges::find(kLeftOut, score) == std::end(kLeftOut);
 }
 
-std::string cell(double value) {
-  return std::isnan(value) ? "n/a" : number_text(value, 4);
-}
-
-/// Returns the rows that are printed: without the union of a single structure.
-std::vector<SummaryRow> printed(std::vector<SummaryRow> rows) {
-  std::set<std::string> structures;
-  for (const SummaryRow& row : rows) structures.insert(row.structure);
-  std::erase_if(rows, [&](const SummaryRow& row) {
-    return !is_printed(row.score) || (structures.size() == 2 && row.structure == "union");
-  });
-  return rows;
-}
-
-/// Adds a table with the columns that every one has and two of its own.
-void print(const EvaluationRequest& request, const std::vector<SummaryRow>& rows,
-           const std::vector<std::string>& header,
-           const std::function<std::vector<std::string>(const SummaryRow&)>& last,
-           Outputs& outputs) {
-  outputs.table.push_back({"structure", header[0], "n", "mean", "sd", "median"});
-  outputs.table.back().insert(outputs.table.back().end(), header.begin() + 1, header.end());
-  for (const SummaryRow& row : printed(rows)) {
-    const auto name = request.names.find(row.structure);
-    const Summary& s = row.summary;
-    outputs.table.push_back(
-        {row.structure + (name == request.names.end() ? "" : " " + name->second), row.score,
-         std::to_string(s.count), cell(s.mean), cell(s.sd), cell(s.median)});
-    const std::vector<std::string> cells = last(row);
-    outputs.table.back().insert(outputs.table.back().end(), cells.begin(), cells.end());
+/// Adds figures to the report, as `key`, and to the table that is printed, under `heading`.
+void add_rows(const EvaluationRequest& request, const std::vector<SummaryRow>& rows,
+              const std::string& key, const std::string& heading, Outputs& outputs) {
+  Json figures = Json::object();
+  for (const auto& [structure, score, s, worst, worst_case] : rows) {
+    appended(figures, structure)[score] = {
+        {"cases", s.count},          {"mean", s.mean}, {"sd", s.sd},
+        {"median", s.median},        {"p95", s.p95},   {"mean_ci_low", s.ci_low},
+        {"mean_ci_high", s.ci_high}, {"worst", worst}, {"worst_case", worst_case}};
   }
-}
-
-/// Adds the paired differences from the baseline.
-void add_differences(const EvaluationRequest& request, const std::vector<CaseScores>& scored,
-                     Outputs& outputs) {
-  const std::vector<SummaryRow> rows =
-      summarise(paired_differences(scored, request.baseline.value()));
-  Json differences = Json::object();
-  for (const SummaryRow& row : rows) {
-    appended(differences, row.structure)[row.score] = to_json(row.summary);
+  outputs.report(key, figures);
+  const bool is_single = figures.size() == 2 && figures.contains("union");
+  const auto cell = [](double value) { return std::isnan(value) ? "n/a" : number_text(value, 4); };
+  outputs.table.push_back(
+      {"structure", heading, "n", "mean", "sd", "median", "mean from", "to 95 %", "worst", "case"});
+  for (const auto& [structure, score, s, worst, worst_case] : rows) {
+    if (!is_printed(score) || (is_single && structure == "union")) continue;
+    const auto name = request.names.find(structure);
+    outputs.table.push_back({structure + (name == request.names.end() ? "" : " " + name->second),
+                             score, std::to_string(s.count), cell(s.mean), cell(s.sd),
+                             cell(s.median), cell(s.ci_low), cell(s.ci_high), cell(worst),
+                             worst_case});
   }
-  outputs.report("differences", differences);
-  outputs.table.emplace_back();
-  print(
-      request, rows, {"this run - baseline", "95 % from", "to"},
-      [](const SummaryRow& row) {
-        return std::vector{cell(row.summary.ci_low), cell(row.summary.ci_high)};
-      },
-      outputs);
 }
 
 }  // namespace
@@ -94,21 +60,14 @@ Json& appended(Json& object, const std::string& name) {
 void add_summary(const EvaluationRequest& request, const std::vector<CaseScores>& scored,
                  const std::string& whole, Outputs& outputs) {
   const std::vector<SummaryRow> rows = summarise(scored);
-  Json summary = Json::object();
   for (const SummaryRow& row : rows) {
-    Json& figures = appended(summary, row.structure)[row.score] = to_json(row.summary);
-    figures["worst"] = row.worst;
-    figures["worst_case"] = row.worst_case;
     if (row.structure == whole) outputs.metric(row.score, row.summary.mean);
   }
-  outputs.report("summary", summary);
-  print(
-      request, rows, {"score", "worst", "case"},
-      [](const SummaryRow& row) {
-        return std::vector{cell(row.worst), row.worst_case};
-      },
-      outputs);
-  if (request.baseline) add_differences(request, scored, outputs);
+  add_rows(request, rows, "summary", "score", outputs);
+  if (!request.baseline) return;
+  outputs.table.emplace_back();
+  add_rows(request, summarise(paired_differences(scored, *request.baseline)), "differences",
+           "less baseline", outputs);
 }
 
 ScoreTable read_baseline(const std::string& path, const std::vector<Case>& cases,
