@@ -48,7 +48,7 @@ assert l['Metrics'] == load('r.json')['metrics'] and load('r.json')['outputs'] =
       cmp out/$name.nii.gz one_$name.nii.gz
       cmp out/$name.png one_$name.png
     done
-    [ "$(ls -A out | wc -l)" -eq 10 ]  # two files and a record of each, and the table
+    [ "$(ls -A out | wc -l)" -eq 11 ]  # two files and a record of each, table and page
     [ "$(head -n 1 out/status.tsv)" = "$(printf 'id\tstatus\tmessage\tseconds\tcode\tcorner\tsite\tended')" ]
     [ "$(cut -f 1,2,3,5,7 out/status.tsv | sed -n 2p)" = "$(printf 'a\tok\tn/a\t0\tat a')" ]
   done

@@ -29,7 +29,7 @@ for r in table:
     assert [o['Name'] for o in larch['Outputs']] == [r['id'] + ending for ending in endings], larch['Outputs']
     roles = 'output output probability mesh qc candidates'.split()
     assert [o['Role'] for o in larch['Outputs']] == roles, larch['Outputs']"
-  [ "$(ls -A out | wc -l)" -eq $((4 * 7 + 1)) ]
+  [ "$(ls -A out | wc -l)" -eq $((4 * 7 + 2)) ]
 }
 
 @test "only labels unless more is asked for; other formats; the report" {

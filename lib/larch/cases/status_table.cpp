@@ -132,7 +132,7 @@ bool StatusTable::look() {
     const std::string stamp = stamp_of(at->path().string());
     if (known.stamp == stamp) continue;
     is_new = true;
-    known = {stamp};
+    known = {stamp, {}, {}};
     const auto larch = larch::detail::read_record(at->path().string());
     if (larch) known = {stamp, row_of(*larch), story_of(*larch, name)};
   }
@@ -142,7 +142,7 @@ bool StatusTable::look() {
 }
 
 StatusTable::Summary StatusTable::summary() const {
-  Summary all{columns_};
+  Summary all{columns_, {}};
   const auto add = [&](const CaseCells& row, const CaseStory& story) {
     PageCase one{{}, story};
     for (const auto& [column, text] : row) {
