@@ -20,8 +20,8 @@ std::string page_name(const std::string& folder);
 /// Tells whether a text is a page that this room has written.
 bool is_case_page(std::string_view text);
 
-/// Tells whether the page can show a file: .png, .jpg, .jpeg and .gif, but for label maps, which are
-/// nearly black.
+/// Tells whether the page can show a file: .png, .jpg, .jpeg and .gif, but for label maps, which
+/// are nearly black.
 bool is_picture(const CaseOutput& file);
 
 /// What the page tells of a case beside its row of status.tsv, from its record.
