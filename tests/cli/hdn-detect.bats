@@ -225,7 +225,7 @@ assert [line.split('\t')[:2] for line in open('b.tsv')][1:] == [['1', 'object_1'
 png = open('q.png', 'rb').read()
 assert png[:8] == b'\x89PNG\r\n\x1a\n' and min(struct.unpack('>II', png[16:24])) > 100"
   # For Slicer: as segments, and as a table of colours.
-  expect 0 one --labelmap b.seg.nrrd --label-table b.ctbl --force
+  expect 0 one --labelmap b.seg.nrrd --color-table b.ctbl --force
   grep -aqx 'Segment1_Name:=object_2' b.seg.nrrd
   [ "$(sed -n 3p b.ctbl | cut -d ' ' -f 1,2)" = "2 object_2" ]
 }

@@ -19,9 +19,6 @@ needs() {
     command -v $tool >/dev/null || skip "$tool is not installed (Debian's dcmtk)"
   done
   program=("$BIN/levelset-segment" --sphere-index 12,10,8,2 --max-distance-mm 5 --threads 1)
-  if "${program[@]}" -i s/images/case_002 -o x.seg.dcm -n 2>&1 | grep -q "the ending is none"; then
-    skip "this build writes no DICOM SEG"
-  fi
   read -r port peer_port < <(/usr/bin/python3 -c "import socket
 free = [socket.socket() for _ in range(2)]
 for one in free: one.bind(('127.0.0.1', 0))

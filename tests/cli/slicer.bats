@@ -56,7 +56,7 @@ assert 'list' not in names and 'grid' in names, 'Apply is for one image'"
 
 @test "two Applies on two volumes into the same nodes: labels, colours, surface, probability" {
   slicer "
-nodes = {'output': 'vtkMRMLLabelMapVolumeNode1', 'label_table': 'vtkMRMLColorTableNode1', 'mesh': 'vtkMRMLModelNode4',
+nodes = {'output': 'vtkMRMLLabelMapVolumeNode1', 'color_table': 'vtkMRMLColorTableNode1', 'mesh': 'vtkMRMLModelNode4',
          'probability': 'vtkMRMLScalarVolumeNode9'}
 results = []
 for case in (0, 1, 0):
@@ -66,7 +66,7 @@ for case in (0, 1, 0):
     open('direct.nrrd', 'wb').write(image)
     run('pbt-detect', '-m', 'm.pbt', '-i', 'direct.nrrd', '-o', 'd.nrrd', '--probability', 'p.nrrd', '--mesh', 'd.vtp')
     assert (found['output'], found['probability'], found['mesh']) == (content('d.nrrd'), content('p.nrrd'), content('d.vtp'))
-    assert found['label_table'] == b'0 background 0 0 0 0\n3 noisy_ball 230 60 50 255\n'
+    assert found['color_table'] == b'0 background 0 0 0 0\n3 noisy_ball 230 60 50 255\n'
     results.append(found)
 assert results[0] == results[2] != results[1]
 assert os.listdir('tmp') == ['EHBB_vtkMRMLLabelMapVolumeNodeB.tsv'], 'but for it nothing is left'"
@@ -117,6 +117,6 @@ assert os.path.exists('d.tsv')"
   cmp out/image_0.seg.nrrd d.seg.nrrd
   expect 2 "$BIN/pbt-detect" -m m.pbt -i image_0.nii.gz --probability p.seg.nrrd
   has err.txt ".seg.nrrd is for label maps; end the name with .nrrd"
-  expect 2 "$BIN/pbt-detect" -m m.pbt -i image_0.nii.gz -o s.nii.gz --label-table s.csv
+  expect 2 "$BIN/pbt-detect" -m m.pbt -i image_0.nii.gz -o s.nii.gz --color-table s.csv
   expect 3 "$BIN/evaluate" --kind meshes --prediction a.vtp --reference a.vtp
 }

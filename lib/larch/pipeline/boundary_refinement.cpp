@@ -96,7 +96,7 @@ void add_files(const cases::CaseJob& c, const std::shared_ptr<const RefinementJo
     outputs.add_companion(cases::companion_of(labels, ".tsv"),
                           [=](const std::string& path) { write_label_table(path, table); });
   }
-  outputs.add(c.file("label-table"),
+  outputs.add(c.file("color-table"),
               [=](const std::string& path) { write_label_table(path, table); });
   outputs.add(c.file("qc"), [=](const std::string& path) {
     const LabelVolume start = labels_of(job->found.start, job->grid, job->structure.value, host);

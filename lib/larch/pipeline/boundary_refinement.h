@@ -15,7 +15,7 @@ inline constexpr cases::Product kBoundaryProducts[] = {
      "the surface (LPS mm); .vtk and .ply have probability and displacement_mm of each vertex"},
     {"labelmap", "labelmap", ".nii.gz", PathRole::kOutputLabelmap,
      "the voxels inside, on the grid of the input", ".tsv"},
-    {"label-table", "table", ".ctbl", PathRole::kOutputColours,
+    {"color-table", "table", ".ctbl", PathRole::kOutputColours,
      "names and colours of the labels for 3D Slicer (.ctbl), or as BIDS (.tsv)"},
     {"qc", "qc", ".png", PathRole::kOutputPicture,
      "picture of three slices with the start in white and the result in colour (.png)"}};

@@ -90,7 +90,7 @@ void add_files(const cases::CaseJob& c, const std::shared_ptr<const PoseJob>& jo
       write_label_table(path, job->structures);
     });
   }
-  outputs.add(c.file("label-table"),
+  outputs.add(c.file("color-table"),
               [=](const std::string& path) { write_label_table(path, job->structures); });
   outputs.add(c.file("qc"), [=](const std::string& path) { write_png(path, picture_of(*job)); });
 }

@@ -17,7 +17,7 @@ inline constexpr cases::Product kPoseProducts[] = {
      "box and long axis of each structure for 3D Slicer (.mrk.json)"},
     {"labelmap", "labelmap", ".nii.gz", PathRole::kOutputLabelmap,
      "the boxes on the grid of the input, numbered from 1 in the order of the model", ".tsv"},
-    {"label-table", "table", ".ctbl", PathRole::kOutputColours,
+    {"color-table", "table", ".ctbl", PathRole::kOutputColours,
      "names and colours of the labels for 3D Slicer (.ctbl), or as BIDS (.tsv)"},
     {"qc", "qc", ".png", PathRole::kOutputPicture,
      "picture of the slices through each structure with its box (.png)"}};

@@ -120,7 +120,7 @@ void add_files(const cases::CaseJob& c, const DetectionPtr& job, const DetectCon
     outputs.add_companion(cases::companion_of(labels, ".tsv"),
                           [=](const std::string& path) { write_label_table(path, table); });
   }
-  outputs.add(c.file("label-table"),
+  outputs.add(c.file("color-table"),
               [=](const std::string& path) { write_label_table(path, table); });
   const pbt::ProbabilityType type = config.probability_type;
   outputs.add(c.file("probability"), [=](const std::string& path) {

@@ -17,7 +17,7 @@ inline constexpr cases::Product kDetectionProducts[] = {
      "probability map on the grid of the input"},
     {"mesh", "mesh", ".vtk", PathRole::kOutputMesh,
      "surface: .vtk, .vtp, .obj, .ply, .stl (LPS mm) or .gii (RAS mm)"},
-    {"label-table", "table", ".ctbl", PathRole::kOutputColours,
+    {"color-table", "table", ".ctbl", PathRole::kOutputColours,
      "names and colours of the labels for 3D Slicer (.ctbl), or as BIDS (.tsv)"},
     {"qc", "qc", ".png", PathRole::kOutputPicture,
      "picture of three slices with the contour (.png)"},
