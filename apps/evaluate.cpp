@@ -44,12 +44,13 @@ struct Options {
           .endings(".tsv,.csv"),
       Field{"dataset", dataset,
             "with --prediction-dir: dataset.json of a Decathlon or nnU-Net folder with the labels"}
-          .no_effect_on_results(),
+          .no_effect_on_results()
+          .endings(".json"),
       Field{"prediction-dir", prediction_dir,
             "folder of the predictions, which are found by the ids of --list or --dataset"}
           .no_effect_on_results(),
-      Field{"baseline", baseline,
-            "--table of another run, from which paired differences are given"},
+      Field{"baseline", baseline, "--table of another run, from which paired differences are given"}
+          .endings(".tsv"),
       Field{"model", model,
             "with --kind poses: network of pbt-train, to whose mean shapes label maps are fitted"}
           .endings(".hdn"),

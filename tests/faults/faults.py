@@ -107,7 +107,7 @@ def age(paths):
 
 def is_record(name):
     """Files that hold times, so that their bytes differ from run to run."""
-    return name.endswith('.json') or name == 'status.tsv'
+    return name.endswith('.json') or name in ('status.tsv', 'index.html')
 
 
 def record_of(path):
@@ -117,10 +117,12 @@ def record_of(path):
 
 
 def broken_record(path, may_be_writing):
-    """How a record or a status table, which are whole whenever they have their names, is not, or ''.
+    """How a record, a status table or a page, which are whole whenever they have their names, is not, or ''.
 
     A record that does not say "writing" tells size and digest of each file that it names.
     """
+    if path.endswith('.html'):
+        return '' if content(path).endswith(b'</html>\n') else ' has no end'
     if not path.endswith('.json'):
         rows = [line.split('\t') for line in content(path).decode().split('\n')]
         whole = rows.pop() == [''] and all(len(row) == len(rows[0]) for row in rows)

@@ -147,7 +147,8 @@ struct Images {
                  .no_effect_on_results());
     if (has(PathRole::kOutputLabelmap)) {
       f(Field{"label-table", label_table,
-              "TSV with index, name, color, code_scheme, code_value, code_meaning of labels"});
+              "TSV with index, name, color, code_scheme, code_value, code_meaning of labels"}
+            .endings(".tsv,.csv"));
     }
     f(Field{"reject-code", reject_code, "exit code if results are rejected and no case failed"}
           .one_of({0, 7})
