@@ -38,7 +38,7 @@ models::AnyModel read(const std::string& path, std::optional<ModelKind> kind,
   if (!kind) return models::read_any_model(path, digest);
   if (*kind == ModelKind::kNetwork) return models::read_model<hdn::Model>(path, digest);
   if (*kind == ModelKind::kBoundary) return models::read_model<boundary::Model>(path, digest);
-  return std::visit([](auto&& m) { return models::AnyModel(std::move(m)); },
+  return std::visit([](auto m) { return models::AnyModel(std::move(m)); },
                     models::read_voxel_model(path, digest));
 }
 

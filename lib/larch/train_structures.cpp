@@ -251,6 +251,7 @@ void fit_cases(const KnownStructure& known, std::vector<SurfaceCase>& all, bound
   model.mean_distance_mm = known.mean_distance_mm;
   if (model.mean_distance_mm.empty()) {
     std::vector<Volume<uint8_t>> masks;
+    masks.reserve(all.size());
     for (const SurfaceCase& c : all) masks.push_back(c.mask);
     pose::PoseTruth truth = pose::fit_poses(masks, pose::OrientationKind::kFit, context);
     poses = std::move(truth.cases);
@@ -382,6 +383,7 @@ TrainResult train_network(const TrainingCases& cases, hdn::HdnConfig config,
   const std::string settings =
       Json{{"shared", config::to_json(shared)}, {"hdn", config::to_json(config)}}.dump();
   std::vector<std::string> digests;
+  digests.reserve(posed.size());
   for (const hdn::TrainingCase& c : posed) {
     digests.push_back(c.digest + " " + std::to_string(c.group));
   }
@@ -423,6 +425,7 @@ TrainResult train_boundary(const TrainingCases& cases, boundary::BoundaryConfig 
   const std::string settings =
       Json{{"shared", config::to_json(shared)}, {"boundary", config::to_json(config)}}.dump();
   std::vector<std::string> digests;
+  digests.reserve(learned.size() + 1);
   for (const boundary::TrainingCase& c : learned) {
     digests.push_back(c.image.digest + " " + std::to_string(c.image.group));
   }

@@ -317,8 +317,9 @@ TEST_CASE("what would be read as another surface is refused") {
        "in one another"}};
   for (const auto& [name, bytes, message] : rows) {
     INFO(name << ": " << bytes.substr(0, 300));
-    CHECK_THAT(message_of<InputError>([&] { mesh_of(folder, name, bytes); }),
-               Catch::Contains(message));
+    CHECK_THAT(
+        message_of<InputError>([&, file = name, text = bytes] { mesh_of(folder, file, text); }),
+        Catch::Contains(message));
   }
 }
 

@@ -152,7 +152,7 @@ std::vector<Row> picture_rows() {
     return with(one, one.size() - 4, static_cast<uint32_t>(one.size())) + directory;
   };
   /// A page that a text describes.
-  const auto described = [](std::string text) {
+  const auto described = [](const std::string& text) {
     TiffMaker maker;
     maker.fields[270] = {2, text.size() + 1, TiffMaker::kData + maker.data.size()};
     maker.data += text + std::string(2 - text.size() % 2, '\0');

@@ -86,7 +86,7 @@ TEST_CASE("a closed surface is a label map on the grid of its image") {
     CHECK(std::ranges::equal(labels, box, {}, {}, [](uint8_t inside) { return inside / 255; }));
     CHECK(folder.warning.empty());
   }
-  const auto error = [&](Mesh other) {
+  const auto error = [&](const Mesh& other) {
     write_mesh(folder / "bad.vtk", other);
     return message_of<InputError>([&] { folder.read({"c", "image", folder / "bad.vtk"}, {}); });
   };

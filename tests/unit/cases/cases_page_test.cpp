@@ -45,6 +45,7 @@ TEST_CASE("failures stand first, then what was rejected, the worst score, and no
   }
   cases[2].story.notes = 1;
   std::vector<const PageCase*> all;
+  all.reserve(cases.size());
   for (const PageCase& one : cases) all.push_back(&one);
   const std::string page = case_page("out", kColumns, all);
   CHECK(is_case_page(page));

@@ -276,6 +276,7 @@ std::vector<double> slice_offsets_of(const DicomDataset& data, const DicomObject
   if (spacing.empty() || slices.size() != static_cast<size_t>(object.frames)) return {};
   if (std::ranges::count(slices, 0) > 0) return {};  // they count from 1
   std::vector<double> offsets;
+  offsets.reserve(slices.size());
   for (const uint16_t slice : slices) offsets.push_back((slice - 1) * spacing[0]);
   return offsets;
 }

@@ -242,7 +242,8 @@ std::string move_points(const std::string& path, const Array& array, const MeshW
   const auto word = [&](const char* name) {
     return std::string(Words(path, value_of(array.system, name)).word());
   };
-  const std::string from = word("DataSpace"), to = word("TransformedSpace");
+  std::string from = word("DataSpace");
+  const std::string to = word("TransformedSpace");
   if (!from.empty() && from != unknown) return from;
   const auto vector_of = [&](const std::string& name, Vec3d vector) {
     for (int axis = 0; axis < 3; ++axis) {
