@@ -152,8 +152,7 @@ void add_files(const cases::CaseJob& c, const DetectionPtr& job, const DetectCon
 }
 
 /// Reports the voxels and the volume of each class.
-void add_volumes(const DetectionJob& job, Outputs& outputs) {
-  std::map<int32_t, int64_t> counts = count_labels(job.found.labels);
+void add_volumes(const DetectionJob& job, std::map<int32_t, int64_t> counts, Outputs& outputs) {
   auto classes = nlohmann::ordered_json::array();
   for (const LabelEntry& entry : job.classes) {
     const auto voxels = counts[entry.value];
@@ -212,9 +211,9 @@ Outputs detect_case(const cases::CaseJob& c, const DetectionFiles& given, const 
     if (!model.is_forest()) outputs.volume(job->classes[0].name, volume_mm3 / 1000);
   }
   if (job->found.threshold) outputs.metric("threshold", *job->found.threshold);
-  if (model.is_forest() && !job->found.labels.empty()) add_volumes(*job, outputs);
   if (!job->found.labels.empty()) {
-    add_structures(job->found.labels, job->classes, outputs);
+    auto counts = add_structures(job->found.labels, job->classes, outputs);
+    if (model.is_forest()) add_volumes(*job, std::move(counts), outputs);
     const std::string reference = c.row.cell(kReferenceColumn);
     add_dice(c, reference.empty() ? c.row.label : reference, job->found.labels, job->classes,
              &model, outputs);

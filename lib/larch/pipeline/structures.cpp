@@ -12,6 +12,18 @@
 namespace larch::pipeline {
 namespace {
 
+/// Returns the voxels of each label that occurs.
+std::map<int32_t, int64_t> count_labels(const LabelVolume& labels) {
+  std::map<int32_t, int64_t> counts;
+  for (auto at = labels.begin(); at != labels.end();) {
+    // Neighbours mostly have the same label.
+    const auto begin = at;
+    at = std::find_if(begin, labels.end(), [&](int32_t label) { return label != *begin; });
+    counts[*begin] += at - begin;
+  }
+  return counts;
+}
+
 LabelScoreConfig comparison(const LabelTable& table, const Model* model) {
   LabelScoreConfig compared;
   compared.surfaces = false;
@@ -43,18 +55,8 @@ void require_common_label(const LabelVolume& truth, const std::vector<int>& labe
 
 }  // namespace
 
-std::map<int32_t, int64_t> count_labels(const LabelVolume& labels) {
-  std::map<int32_t, int64_t> counts;
-  for (auto at = labels.begin(); at != labels.end();) {
-    // Neighbours mostly have the same label.
-    const auto begin = at;
-    at = std::find_if(begin, labels.end(), [&](int32_t label) { return label != *begin; });
-    counts[*begin] += at - begin;
-  }
-  return counts;
-}
-
-void add_structures(const LabelVolume& labels, const LabelTable& table, Outputs& outputs) {
+std::map<int32_t, int64_t> add_structures(const LabelVolume& labels, const LabelTable& table,
+                                          Outputs& outputs) {
   std::map<int32_t, int64_t> counts = count_labels(labels);
   const double voxel_ml = labels.grid().voxel_volume_mm3() / 1000;
   for (const LabelEntry& entry : table) {
@@ -63,6 +65,7 @@ void add_structures(const LabelVolume& labels, const LabelTable& table, Outputs&
     one.rgb = {entry.rgb[0], entry.rgb[1], entry.rgb[2]};
     one.volume_ml = static_cast<double>(counts[entry.value]) * voxel_ml;
   }
+  return counts;
 }
 
 void add_dice(const cases::CaseJob& c, const std::string& reference, const LabelVolume& labels,

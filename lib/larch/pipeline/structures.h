@@ -9,18 +9,17 @@
 #include "larch/data/volume.h"
 #include "larch/models.h"
 
-// What a label map holds of each structure, for records, status.tsv and the page of a folder.
+// Tells of each structure in a label map, for records, status.tsv and the page of a folder.
 namespace larch::pipeline {
 
 /// The column of a list with the true label maps, for programs that have another use for labels.
 inline const CaseColumn kReference{kReferenceColumn, /*is_file=*/true, /*required=*/false,
                                    /*is_reference=*/true};
 
-/// Returns the voxels of each label that occurs.
-std::map<int32_t, int64_t> count_labels(const LabelVolume& labels);
-
-/// Adds the structures of a label map, with their colours and volumes, to the result.
-void add_structures(const LabelVolume& labels, const LabelTable& table, Outputs& outputs);
+/// Adds the structures of a label map, with their colours and volumes, to the result. Returns the
+/// voxels of each label that occurs.
+std::map<int32_t, int64_t> add_structures(const LabelVolume& labels, const LabelTable& table,
+                                          Outputs& outputs);
 
 /// Compares a label map with the reference of its case, a file on the same grid: each of the
 /// structures in `outputs`, which are those of `table`, gets its Dice, and the mean over them is
