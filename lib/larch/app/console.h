@@ -28,13 +28,13 @@ struct ConsoleSettings {
   std::string log_file{};
 };
 
-/// What the JSON lines that a thread logs say beside their text: the case that it works on, if any,
-/// and on the last line of a case or a run its exit code.
+/// Holds the further fields of the JSON lines that a thread logs: the case that it works on, if
+/// any, and on the last line of a case or a run its exit code.
 struct LogFields {
   std::string case_id{};
   std::optional<int> code{};
 };
-/// Those of the thread that calls.
+/// Returns the fields of the thread that calls.
 LogFields& log_fields();
 
 /// Sets the fields of this thread while it lives.

@@ -17,7 +17,7 @@ namespace larch {
 namespace {
 namespace fs = std::filesystem;
 
-/// Of label maps and surfaces.
+/// Files with labels end so: label maps and surfaces.
 constexpr const char* kEndings[] = {".nii.gz", ".nii", ".nrrd", ".mha",
                                     ".png",    ".vtk", ".stl",  ".ply"};
 

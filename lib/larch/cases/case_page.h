@@ -24,7 +24,7 @@ bool is_case_page(std::string_view text);
 /// are nearly black.
 bool is_picture(const CaseOutput& file);
 
-/// What the page tells of a case beside its row of status.tsv, from its record.
+/// Holds the parts of a record that the page shows beside the row of status.tsv.
 struct CaseStory {
   std::string picture{};  ///< HTML of the first picture; empty: there is none
   std::string words{};    ///< HTML of notes and structures

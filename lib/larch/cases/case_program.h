@@ -22,7 +22,7 @@
 // the records, --dry-run, signals and exit codes. See README.md for a whole program.
 namespace larch::cases {
 
-/// What the cases of a run have in common.
+/// Holds what is the same for all cases of a run.
 struct RunAbout {
   std::string program;  ///< its name
   bool is_of_list = false;

@@ -49,7 +49,7 @@ class StatusTable {
     CaseCells row;
     CaseStory story;
   };
-  /// What the records tell together: the columns, and the cases by id.
+  /// Holds the content of all records: the columns, and the cases by id.
   struct Summary {
     std::vector<std::string> columns;
     std::map<std::string, PageCase, NaturalOrder> cases;

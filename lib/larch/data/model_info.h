@@ -11,7 +11,7 @@
 
 namespace larch {
 
-/// What its makers say of a model; results do not depend on it.
+/// Describes a model in the words of its makers; results do not depend on it.
 struct ModelCard {
   std::string name, licence;
   std::string intended_use = "research, not a medical device";

@@ -102,7 +102,7 @@ class Outputs {
   Outputs& note(const std::string& text);
   /// The grid of an input in words (describe(Grid)), for the record.
   Outputs& grid(const std::string& input_path, const std::string& text);
-  /// How the files of an input are named in DICOM, for the record.
+  /// Adds to the record how the files of an input are named in DICOM.
   Outputs& dicom(const std::string& input_path, const nlohmann::ordered_json& names);
   /// "done" (the default) or "rejected": outputs are written, the reason logged, and `code` is the
   /// exit code; without it that is Program::reject_code.

@@ -120,7 +120,7 @@ Entry flag_entry(const config::Leaf& leaf) {
   return {left, leaf.node.help + tail};
 }
 
-/// What a key of the configuration may be.
+/// Returns the values that a key of the configuration takes.
 std::string values_of_key(const config::Leaf& leaf) {
   return config::value_text(leaf.node) + "; default " + default_text(leaf.node);
 }

@@ -347,7 +347,7 @@ std::string text_at(const Json& object, const char* key) {
 std::vector<RunInput> flag_inputs(const std::vector<GivenPath>& paths, const CommandLine& line) {
   std::vector<RunInput> inputs;
   for (const GivenPath& given : paths) {
-    // What a folder lists are inputs by themselves.
+    // The images of a folder are inputs by themselves.
     const bool is_listed = given.role == PathRole::kInputList && is_folder(given.path);
     if (!is_output(given.role) && !is_listed) {
       inputs.push_back({given.flag.substr(2), given.path});

@@ -13,7 +13,7 @@
 #include "larch/io/dicom/dicom_writer.h"
 #include "larch/io/formats/image_file.h"
 
-// What a file that is derived from others takes over of them.
+// A derived file takes these elements over from its sources.
 namespace larch::io {
 
 /// An element with its type of PS3.6, and what every file has to have there at the least: nothing

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kDicom = " .dcm .dicom .dic .dc3 .ima .acr ";
-/// Of voxels whose header is in another file.
+/// Files of voxels end so whose header is in another file.
 constexpr std::string_view kVoxels = " .img .img.gz .raw .raw.gz .zraw ";
 constexpr std::string_view kFoldersOfLabels = " labels labelsTr labelsTs segmentations ";
 

@@ -194,7 +194,7 @@ bool put_identity(DicomWriter& out, const DicomSeries& series) {
   return is_utf8;
 }
 
-/// What is the same in each file of Larch, and the program that made this one.
+/// Puts the elements that are the same in each file of Larch, and the program that made this one.
 void put_maker(DicomWriter& out, const SegmentationMaker& maker) {
   out.text(0x0008'0008, "CS", "DERIVED\\PRIMARY");              // ImageType
   out.text(0x0008'0016, "UI", "1.2.840.10008.5.1.4.1.1.66.4");  // Segmentation Storage

@@ -19,7 +19,7 @@ struct SegmentFrame {
   int slice = 0;
 };
 
-/// What a segmentation file says before its pixels.
+/// Holds what the header of a segmentation file is made of.
 struct SegmentationHeader {
   const DicomSeries& series;  ///< the images that were labelled
   const Grid& grid;           ///< of the labels

@@ -20,7 +20,7 @@ constexpr auto enum_names(PredictionKind*) {
                                                   {PredictionKind::kPoses, "poses"}});
 }
 
-/// What names predictions and references: both of them, a list of pairs, or a folder of predictions
+/// Names predictions and references: both of them, a list of pairs, or a folder of predictions
 /// beside a list or a data set with the references. Others are empty.
 struct PairSource {
   PredictionKind kind = PredictionKind::kLabels;

@@ -56,7 +56,7 @@ void mark_missing(std::vector<StructureScores>& scores) {
       const std::string_view name = named;
       if (name == "reference_mm3" || name == "box_iou" || name == "failure") continue;
       if (name == "missed" || name == "false_positive") continue;
-      // What is right of nothing at all has no share that is right.
+      // A share of nothing is undefined and stays so.
       const bool is_share = is_best_when_great(name) && (name == "dice" || !std::isnan(value));
       value = is_share ? 0 : std::nan("");
     }

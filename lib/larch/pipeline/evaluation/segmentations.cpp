@@ -23,7 +23,7 @@ constexpr int64_t kLabelMap = 4, kMasks = 2, kSurfaces = 2;
 /// Bytes per byte of a file of a mesh that is in memory with its tree and, mostly, its pieces.
 constexpr int64_t kMeshPerByte = 20;
 
-/// How the other label map of a case is read, which has to be on the grid of this one; tells the
+/// Returns how the second label map of a case is read, on the grid of the first one; logs the
 /// names of its segments.
 ReadOptions beside(const std::string& path, const ReadOptions& read, const Context& context) {
   ReadOptions options = read;
