@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
@@ -8,6 +9,7 @@
 #include "larch/app/run_app.h"
 #include "larch/cases/case_list.h"
 #include "larch/cases/images.h"
+#include "larch/cases/listed_cases.h"
 #include "larch/config/config.h"
 #include "larch/core/text.h"
 #include "larch/files/file.h"
@@ -127,9 +129,11 @@ struct Options {
   std::optional<int> frame;
   cases::Reading reading;
   OutputPicture plot;
+  OutputPage held_out;
   InputFile inspect;
   OutputFile export_json;
   ModelConfig config;
+  std::string command{};
 
   template <class F>
   void fields(F&& f) {
@@ -150,6 +154,9 @@ struct Options {
     f(Field{"plot", plot,
             "picture of the training: bound of the error after each round, by depth; hdn: recall "
             "of each detector; boundary: modes of the shape (.png)"},
+      Field{"held-out", held_out,
+            "folder for a page of the held-out cases (index.html) with what the model finds and, "
+            "in white, the truth"},
       Field{"inspect", inspect, "print what a model file holds and stop"}.endings(kModels),
       Field{"export-json", export_json, "with --inspect: write the whole model as JSON, lossless"}
           .endings(".json"));
@@ -157,7 +164,7 @@ struct Options {
   void check() const {
     if (plot) require_png_extension(plot, "--plot");
     if (inspect) {
-      if (images || output) throw UsageError("--inspect does not train: give it alone");
+      if (images || output || held_out) throw UsageError("--inspect does not train: give it alone");
       return;
     }
     if (export_json) throw UsageError("--export-json needs --inspect MODEL");
@@ -165,6 +172,9 @@ struct Options {
     config.check();
     if (start_model && !config.is_boundary()) {
       throw UsageError("--start-model is of model boundary");
+    }
+    if (held_out && config.model != ModelKind::kVoxels) {
+      throw UsageError("--held-out is of model voxels");
     }
     if (!images) throw UsageError("give either --list or --dataset; see --help");
     if (!output) throw UsageError("--output is missing: the name of the model file");
@@ -192,10 +202,18 @@ struct Options {
     return checkpoint.empty() ? output.path + ".ckpt" : checkpoint;
   }
   /// Without --resume, the checkpoint of an earlier run is not replaced unasked; where there is
-  /// none its folder has to be there.
+  /// none its folder has to be there. Any case may be held out.
   std::vector<std::string> companions() const {
-    if (inspect || (resume && is_file(checkpoint_path()))) return {};
-    return {checkpoint_path()};
+    if (inspect) return {};
+    std::vector<std::string> names;
+    if (!resume || !is_file(checkpoint_path())) names.push_back(checkpoint_path());
+    if (!held_out) return names;
+    ReadOptions read;
+    for (const Case& c : images.select(config.columns(), read)) {
+      cases::check_id(c.id);
+      names.push_back(pipeline::held_out_picture(held_out, c));
+    }
+    return names;
   }
 };
 
@@ -227,6 +245,14 @@ pipeline::TrainingFiles files_of(const Options& options, const Context& context)
     context.info("labels of the masks: " + labels_text(files.labels));
   }
   files.card = options.config.about;
+  files.held_out = options.held_out;
+  files.command = options.command;
+  const auto count = static_cast<double>(files.cases.size());
+  if (options.held_out &&
+      std::lround(count * held_out_fraction(options.config.voxels, files.cases.size())) < 1) {
+    throw UsageError("--held-out: of these " + std::to_string(files.cases.size()) +
+                     " cases none is held out; --validation.fraction 0.3 holds some out");
+  }
   return files;
 }
 

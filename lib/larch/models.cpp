@@ -132,8 +132,11 @@ Model::TrainedLabels Model::trained_labels() const {
 Model open_model(const std::string& path, std::optional<ModelKind> kind, const Device& device,
                  const NetworkConfig& config, const DigestSink& digest) {
   if (!device.is_cuda()) config::require_default(config, "", "--device cuda", {"gpu_share"});
+  return open_model(read(path, kind, digest), device, config);
+}
+
+Model open_model(models::AnyModel model, const Device& device, const NetworkConfig& config) {
   Opened opened;
-  models::AnyModel model = read(path, kind, digest);
   if (auto* network = std::get_if<hdn::Model>(&model)) {
     opened.any = resident(std::move(*network), config, device);
   } else if (auto* boundary = std::get_if<boundary::Model>(&model)) {

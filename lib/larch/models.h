@@ -17,6 +17,10 @@
 // A model of pbt-train on a device. It is opened once, for as many images as wanted.
 namespace larch {
 
+namespace models {
+struct AnyModel;
+}
+
 enum class ModelKind : uint8_t {
   kVoxels,    ///< boosting trees or a decision forest: detect.h
   kNetwork,   ///< a hierarchical detection network: poses.h
@@ -82,6 +86,9 @@ class Model {
 /// to do, UsageError for settings that a network does not have, and DeviceError.
 Model open_model(const std::string& path, std::optional<ModelKind> kind, const Device& device,
                  const NetworkConfig& config = {}, const DigestSink& digest = {});
+
+/// The same for a model that has just been trained.
+Model open_model(models::AnyModel model, const Device& device, const NetworkConfig& config = {});
 
 /// The space in which a model sees an image on a grid, and about what it takes on the host to work
 /// on it (0 for models of voxels: see detection_bytes). `name`: of the image, for messages. Throws

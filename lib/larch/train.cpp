@@ -198,7 +198,7 @@ void take_names(const std::vector<DatasetLabel>& labels, const std::set<int>& se
 /// volumes and structures.
 void fit_to_volumes(voxels::TrainConfig& config, const std::vector<voxels::TrainingVolume>& volumes,
                     const Context& context) {
-  if (!config.validation.fraction) config.validation.fraction = volumes.size() < 20 ? 0 : 0.15;
+  config.validation.fraction = held_out_fraction(config, volumes.size());
   check_effect(config.validation.fraction != 0, config.validation, "validation.",
                "--validation.fraction above 0", {"prune", "patience"});
   voxels::ForestConfig& forest = config.forest;
@@ -247,8 +247,9 @@ Material make_material(const TrainingCases& cases, const voxels::TrainConfig& co
   choose_classifier(material.config, asks_labels(config) ? label_values(cases, config) : seen,
                     context);
   voxels::check_config(material.config, context.seed);
-  for_each_case(cases, context, [&](size_t, const TrainingCase& c) {
+  for_each_case(cases, context, [&](size_t i, const TrainingCase& c) {
     material.volumes.push_back(prepare(c, material.space, material.config, seen, context));
+    material.volumes.back().of_case = i;
   });
   // Models do not depend on the order of the cases.
   std::vector<int>& ignored = material.config.labels.ignore;
@@ -287,8 +288,17 @@ TrainResult grow(const Material& material, const TrainingRun& run,
     context.warn("validation/fraction: " + std::to_string(material.volumes.size()) +
                  " volumes are too few to hold one out; the model is not validated or pruned");
   }
-  return {std::make_shared<models::AnyModel>(std::move(model)), std::move(report.figures),
-          std::move(report.class_dice)};
+  std::vector<size_t> held_out;
+  const double fraction = *config.validation.fraction;
+  for (const size_t v : voxels::hold_out(material.volumes, fraction, context.seed).held_out) {
+    held_out.push_back(material.volumes[v].of_case);
+  }
+  return {std::make_shared<models::AnyModel>(std::move(model)),
+          std::move(report.figures),
+          std::move(report.class_dice),
+          {},
+          {},
+          std::move(held_out)};
 }
 
 }  // namespace
@@ -378,6 +388,10 @@ hdn::Model start_network(hdn::HdnConfig& config, const voxels::TrainConfig& shar
     model.structures.push_back(structure);
   }
   return model;
+}
+
+double held_out_fraction(const voxels::TrainConfig& config, size_t volumes) {
+  return config.validation.fraction.value_or(volumes < 20 ? 0 : 0.15);
 }
 
 std::set<int> label_values(const TrainingCases& cases, const voxels::TrainConfig& config) {

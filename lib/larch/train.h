@@ -76,6 +76,7 @@ struct TrainResult {
   std::vector<std::pair<std::string, double>> class_dice{};
   std::shared_ptr<const hdn::TrainReport> network{};        ///< of a network
   std::shared_ptr<const boundary::TrainReport> boundary{};  ///< of a boundary
+  std::vector<size_t> held_out{};  ///< of trees and forests: the numbers of such cases
 };
 
 /// Writes a model to a file, whole or not at all. Throws OutputError.
@@ -121,6 +122,9 @@ void check_keys(const voxels::TrainConfig& config);
 /// and a forest where they hold several. `values`: of the label maps.
 void choose_classifier(voxels::TrainConfig& config, const std::set<int>& values,
                        const Context& context);
+/// Returns the share of so many volumes that is held out: validation/fraction, or else what their
+/// number suggests.
+double held_out_fraction(const voxels::TrainConfig& config, size_t volumes);
 /// Returns the values of label maps: those that are declared, or of as many as it takes to find two
 /// beside the background.
 std::set<int> label_values(const TrainingCases& cases, const voxels::TrainConfig& config);

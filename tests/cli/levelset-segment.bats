@@ -139,8 +139,8 @@ import csv
 rows = list(csv.DictReader(open('out/status.tsv'), delimiter='\t'))
 assert [r['status'] for r in rows] == ['ok'] * 3
 assert all(int(r['voxels']) > 2000 and int(r['iterations']) > 0 for r in rows)
-assert all(r['volume_ml: 1'] == r['volume_ml'] != 'n/a' for r in rows)
-assert load('out/image_0.larch.json')['Larch']['Metrics']['volume_ml: 1'] > 0"
+assert all(r['volume_ml: label 1'] == r['volume_ml'] != 'n/a' for r in rows)
+assert load('out/image_0.larch.json')['Larch']['Structures'][0]['VolumeMl'] > 0"
   printf 'image\nimage_0.nii.gz\n' > bare.tsv
   expect 3 segment --list bare.tsv --output-dir o2
   has err.txt "has nothing to start from"

@@ -73,6 +73,8 @@ struct Program {
   std::function<std::string()> cpu_alone = [] { return std::string(); };
 };
 int run_program(const Program& program, int argc, char** argv);
+/// Returns the command line as one for a shell.
+std::string command_of(const CheckedRun& run);
 
 }  // namespace detail
 }  // namespace larch

@@ -120,10 +120,8 @@ void write_all(const Start& start, const Context& context, Outputs& outputs,
   }
   NewFolders folders;
   for (const Outputs::File& file : outputs.files) {
-    const fs::path path = fs::path(file.path).lexically_normal();
-    for (const std::string& folder : start.planned.folders) {
-      const fs::path below = path.lexically_relative(fs::path(folder).lexically_normal());
-      if (!below.empty() && *below.begin() != "..") folders.make(path.parent_path());
+    if (is_below(file.path, start.planned.folders)) {
+      folders.make(fs::path(file.path).lexically_normal().parent_path());
     }
   }
   write_case(start.planned.files, start.earlier, record(), context);
@@ -345,6 +343,10 @@ ResultsBasis CheckedRun::basis(const std::vector<RunInput>& further) const {
     basis.inputs.insert(basis.inputs.end(), inputs->begin(), inputs->end());
   }
   return basis;
+}
+
+std::string command_of(const CheckedRun& run) {
+  return run.line.text;
 }
 
 int run_program(const Program& program, int argc, char** argv) {

@@ -91,7 +91,7 @@ std::function<Result(Arguments...)> bound(
 /// front ("probability", "input,i"). A member named `config` is the JSON configuration: its leaves
 /// are flags too ("--tree.depth"), and it is what --config, --print-config and --print-schema
 /// handle; it is not listed in fields(). Path members (paths.h) are checked: inputs must exist,
-/// outputs must not, unless --force.
+/// outputs must not, unless --force. A member named `command` receives the command line.
 template <class Options>
 int run_app(const AppInfo& info, int argc, char** argv, const Hooks<Options>& hooks) {
   Options options;
@@ -100,7 +100,8 @@ int run_app(const AppInfo& info, int argc, char** argv, const Hooks<Options>& ho
   program.companions = detail::bound(hooks.companions, options);
   program.listed_inputs = detail::bound(hooks.listed_inputs, options);
   program.committed = detail::bound(hooks.committed, options);
-  program.run = [&](Context& context, const detail::CheckedRun&) {
+  program.run = [&](Context& context, const detail::CheckedRun& run) {
+    if constexpr (requires { options.command; }) options.command = detail::command_of(run);
     return hooks.run(options, context);
   };
   if (hooks.plan) {

@@ -218,10 +218,6 @@ std::string filled(std::string_view page, const std::map<std::string, std::strin
 
 }  // namespace
 
-std::string page_name(const std::string& folder) {
-  return (fs::path(folder) / "index.html").string();
-}
-
 bool is_case_page(std::string_view text) {
   return text.starts_with(kBeginning);
 }

@@ -14,8 +14,8 @@
 // texts come from lists, file names and messages of errors: all of them are escaped.
 namespace larch::cases {
 
-/// The name of the page of `folder`: index.html.
-std::string page_name(const std::string& folder);
+/// Begins the columns with the volumes of structures.
+inline constexpr const char* kVolume = "volume_ml: ";
 
 /// Tells whether a text is a page that this room has written.
 bool is_case_page(std::string_view text);

@@ -48,7 +48,7 @@ std::set<std::string> check_names(const ListedCases& list, const CheckedRun& run
   const std::string& report = run.line.common.report;
   if (!report.empty() && report != "-") add(report);
   add(status_table(folder));
-  add(page_name(folder));
+  add(larch::detail::page_name(folder));
   for (size_t i = 0; i < list.cases.size(); ++i) {
     add(list.files[i].record);
     add(larch::detail::failed_record_name(folder, list.cases[i].id));
@@ -243,9 +243,8 @@ class ListRun {
     for (const std::string& column : program_.images.carry) {
       cells.emplace_back(column, list_.cases[i].further.at(column));
     }
-    for (const Outputs::Text& metric : outputs.metrics) {
-      if (!metric.name.starts_with(kVolume)) continue;
-      cells.emplace_back(metric.name, outputs.figure(metric.name));
+    for (const ResultStructure& one : outputs.structures) {
+      if (one.volume_ml) cells.emplace_back(kVolume + one.name, figure_text(*one.volume_ml));
     }
     return cells;
   }

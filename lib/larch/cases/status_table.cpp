@@ -16,6 +16,7 @@ namespace larch::cases {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using larch::detail::page_name;
 using larch::detail::stamp_of;
 namespace fs = std::filesystem;
 

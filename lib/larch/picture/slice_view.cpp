@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -69,16 +70,6 @@ double pixel_at_index(double index, int pixels, int voxels, bool flipped) {
   return (at + 0.5) / voxels * pixels - 0.5;
 }
 
-int32_t label_at(const SliceView& view, const LabelVolume& labels, int x, int y) {
-  const Vec3d at = index_of_pixel(view, x, y);
-  Vec3i voxel;
-  for (int axis = 0; axis < 3; ++axis) {
-    voxel[axis] =
-        std::clamp(static_cast<int>(std::floor(at[axis] + 0.5)), 0, labels.size()[axis] - 1);
-  }
-  return labels(voxel);
-}
-
 /// Returns the linear interpolation in the slice; values beyond the outermost voxel centres are
 /// repeated.
 double value_at(const SliceView& view, const Volume<float>& image, int x, int y) {
@@ -97,6 +88,137 @@ double value_at(const SliceView& view, const Volume<float>& image, int x, int y)
     if (weight > 0) sum += weight * image(voxel);
   }
   return sum;
+}
+
+/// The labels of a slice, one at a time, with smooth borders.
+class SmoothLabels {
+ public:
+  SmoothLabels(const SliceView& view, const LabelVolume& labels) : view_(view) {
+    view_.position = 0;
+    view_.grid.size[view.normal] = 1;
+    labels_ = LabelVolume(view_.grid);
+    share_ = Volume<float>(view_.grid);
+    for (int64_t i = 0; i < labels_.voxels(); ++i) {
+      const Vec3i at = labels_.grid().voxel(i);
+      Vec3i in_volume = at;
+      in_volume[view.normal] = view.position;
+      labels_[i] = labels(in_volume);
+      Box& box = boxes_.try_emplace(labels_[i], Box{at, at}).first->second;
+      for (int axis = 0; axis < 3; ++axis) {
+        box.low[axis] = std::min(box.low[axis], std::max(at[axis] - 1, 0));
+        box.high[axis] = std::max(box.high[axis], std::min(at[axis] + 1, labels_.size()[axis] - 1));
+      }
+    }
+  }
+
+  /// Calls `use` with each label but 0, and each pixel near its border with how many pixels it lies
+  /// inside of the label; negative outside.
+  template <class F>
+  void for_each_depth(F&& use) {
+    for (const auto& [label, box] : boxes_) {
+      if (label == 0) continue;
+      for_each_voxel(box, [&, l = label](const Vec3i& at) { share_(at) = smoothed(at, l); });
+      const auto [left, right] = pixels(box, view_.across, view_.width);
+      const auto [top, bottom] = pixels(box, view_.down, view_.height);
+      for (int y = top; y <= bottom; ++y) {
+        for (int x = left; x <= right; ++x) {
+          const double here = value_at(view_, share_, x, y);
+          if (here > 0 && here < 1) use(label, x, y, (here - 0.5) / slope(here, x, y));
+        }
+      }
+      for_each_voxel(box, [&](const Vec3i& at) { share_(at) = 0; });
+    }
+  }
+
+ private:
+  /// Holds a label and the voxels next to it; both corners are inside.
+  struct Box {
+    Vec3i low, high;
+  };
+
+  template <class F>
+  static void for_each_voxel(const Box& box, F&& f) {
+    for (Vec3i at = box.low; at.z <= box.high.z; ++at.z) {
+      for (at.y = box.low.y; at.y <= box.high.y; ++at.y) {
+        for (at.x = box.low.x; at.x <= box.high.x; ++at.x) f(at);
+      }
+    }
+  }
+
+  /// Calls `f` with a voxel and its eight neighbours, and their weights in sixteenths: 1 2 1 along
+  /// each axis. Voxels at the border of the slice are repeated.
+  template <class F>
+  void for_each_about(const Vec3i& voxel, F&& f) const {
+    const int u = view_.across.axis, v = view_.down.axis;
+    for (int du = -1; du <= 1; ++du) {
+      for (int dv = -1; dv <= 1; ++dv) {
+        Vec3i at = voxel;
+        at[u] = std::clamp(voxel[u] + du, 0, labels_.size()[u] - 1);
+        at[v] = std::clamp(voxel[v] + dv, 0, labels_.size()[v] - 1);
+        f(at, (2 - std::abs(du)) * (2 - std::abs(dv)));
+      }
+    }
+  }
+
+  /// Tells whether more than half of what is about a voxel is as the voxel is.
+  bool is_like_most(const Vec3i& voxel, int32_t label) const {
+    return 2 * sixteenths(voxel, label, labels_(voxel) == label) > 16;
+  }
+  int sixteenths(const Vec3i& voxel, int32_t label, bool inside) const {
+    int sum = 0;
+    for_each_about(voxel, [&](const Vec3i& at, int weight) {
+      if ((labels_(at) == label) == inside) sum += weight;
+    });
+    return sum;
+  }
+
+  /// Returns the share of a label at a voxel, of which one half is at the border. What is too small
+  /// or thin to be left by the smoothing stays as it is.
+  float smoothed(const Vec3i& voxel, int32_t label) const {
+    const bool inside = labels_(voxel) == label;
+    bool is_left = false;
+    for_each_about(voxel, [&](const Vec3i& at, int) {
+      is_left = is_left || ((labels_(at) == label) == inside && is_like_most(at, label));
+    });
+    if (!is_left) return inside ? 0.75F : 0.25F;
+    return static_cast<float>(sixteenths(voxel, label, true)) / 16;
+  }
+
+  /// By how much the share changes from a pixel to its neighbours.
+  double slope(double here, int x, int y) const {
+    const auto along = [&](int u, int v) {
+      return std::max(std::abs(value_at(view_, share_, x + u, y + v) - here),
+                      std::abs(value_at(view_, share_, x - u, y - v) - here));
+    };
+    const double across = along(1, 0), down = along(0, 1);
+    return std::sqrt(across * across + down * down);
+  }
+
+  /// Returns the first and the last pixel along an axis of the screen on which a box lies.
+  std::pair<int, int> pixels(const Box& box, const ScreenAxis& axis, int count) const {
+    const int voxels = labels_.size()[axis.axis];
+    const auto pixel = [&](double index) {
+      return std::clamp(std::round(pixel_at_index(index, count, voxels, axis.flipped)), 0.0,
+                        count - 1.0);
+    };
+    const auto [low, high] =
+        std::minmax({pixel(box.low[axis.axis] - 0.5), pixel(box.high[axis.axis] + 0.5)});
+    return {static_cast<int>(low), static_cast<int>(high)};
+  }
+
+  SliceView view_;  // of one slice
+  LabelVolume labels_;
+  Volume<float> share_;  // of the label in work; 0 outside of its box
+  std::map<int32_t, Box> boxes_;
+};
+
+/// Mixes a colour into a pixel.
+void blend(RgbImage& image, int x, int y, Rgb colour, double share) {
+  const Rgb below = pixel_at(image, x, y);
+  const auto mixed = [share](uint8_t from, uint8_t to) {
+    return static_cast<uint8_t>(from + share * (to - from) + 0.5);
+  };
+  put(image, x, y, {mixed(below.r, colour.r), mixed(below.g, colour.g), mixed(below.b, colour.b)});
 }
 
 }  // namespace
@@ -180,24 +302,13 @@ void draw_slice(RgbImage& image, const SliceView& view, const Volume<float>& vol
 
 void draw_contours(RgbImage& image, const SliceView& view, const LabelVolume& labels,
                    const std::optional<Rgb>& colour, const LabelTable& colours) {
-  std::vector<int32_t> shown(static_cast<size_t>(view.width) * static_cast<size_t>(view.height));
-  const auto at = [&](int x, int y) -> int32_t& {
-    return shown[static_cast<size_t>(y) * static_cast<size_t>(view.width) + static_cast<size_t>(x)];
-  };
-  for (int y = 0; y < view.height; ++y) {
-    for (int x = 0; x < view.width; ++x) at(x, y) = label_at(view, labels, x, y);
-  }
-  for (int y = 0; y < view.height; ++y) {
-    for (int x = 0; x < view.width; ++x) {
-      const int32_t label = at(x, y);
-      const bool rim = (x > 0 && at(x - 1, y) != label) || (y > 0 && at(x, y - 1) != label) ||
-                       (x + 1 < view.width && at(x + 1, y) != label) ||
-                       (y + 1 < view.height && at(x, y + 1) != label);
-      if (label != 0 && rim) {
-        put(image, view.left + x, view.top + y, colour.value_or(colour_of(label, colours)));
-      }
-    }
-  }
+  // Lines lie for the most part inside of their labels, so that those of neighbours are both seen.
+  constexpr double kOutside = 0.25, kInside = 1.25;
+  SmoothLabels(view, labels).for_each_depth([&](int32_t label, int x, int y, double depth) {
+    const double cover = std::min({depth + kOutside + 0.5, kInside - depth + 0.5, 1.0});
+    if (!(cover > 0)) return;
+    blend(image, view.left + x, view.top + y, colour.value_or(colour_of(label, colours)), cover);
+  });
 }
 
 void draw_sides(RgbImage& image, const SliceView& view) {

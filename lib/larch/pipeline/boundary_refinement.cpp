@@ -122,8 +122,7 @@ void add_figures(const RefinementJob& job, Outputs& outputs) {
       .metric("displacement_mm", moved / count)
       .metric("displacement_voxels", found.displacement_voxels)
       .metric("flipped_triangles", found.flipped_triangles)
-      .metric("without_boundary", found.without_boundary)
-      .volume(job.structure.name, found.volume_mm3 / 1000);
+      .metric("without_boundary", found.without_boundary);
   for (const auto& [step, seconds] : found.seconds) outputs.metric("seconds: " + step, seconds);
   nlohmann::ordered_json structure{{"name", job.structure.name}, {"status", found.status}};
   std::string message;

@@ -68,22 +68,17 @@ std::map<int32_t, int64_t> add_structures(const LabelVolume& labels, const Label
   return counts;
 }
 
-void add_dice(const cases::CaseJob& c, const std::string& reference, const LabelVolume& labels,
-              const LabelTable& table, const Model* model, Outputs& outputs) {
-  if (reference.empty() || reference == "n/a") return;
-  std::vector<StructureScores> scores;
-  try {
-    const LabelScoreConfig compared = comparison(table, model);
-    const LabelVolume truth = read_labels(reference, label_options(c.read, labels.grid()));
-    cases::require_same_grid(reference, truth.grid(), c.row.image, labels.grid());
-    require_common_label(truth, compared.labels);
-    scores = score_labels(labels, truth, compared, c.context());
-  } catch (const Stopped&) {
-    throw;
-  } catch (const Error& error) {
-    outputs.note("no score: " + std::string(error.what()));
-    return;
-  }
+LabelVolume compared_labels(const LabelVolume& truth, const LabelTable& table, const Model* model) {
+  const LabelScoreConfig compared = comparison(table, model);
+  return mapped<int32_t>(truth, [&](int32_t label) {
+    const bool is_named = compared.labels.empty() || std::ranges::count(compared.labels, label) > 0;
+    return is_named && std::ranges::count(compared.ignore, label) == 0 ? label : 0;
+  });
+}
+
+void add_scores(const LabelVolume& labels, const LabelVolume& truth, const LabelTable& table,
+                const Model* model, const Context& context, Outputs& outputs) {
+  const auto scores = score_labels(labels, truth, comparison(table, model), context);
   double sum = 0;
   int count = 0;
   for (size_t k = 0; k < table.size(); ++k) {
@@ -94,6 +89,21 @@ void add_dice(const cases::CaseJob& c, const std::string& reference, const Label
     ++count;
   }
   if (count > 0) outputs.metric("dice", sum / count);
+}
+
+void add_dice(const cases::CaseJob& c, const std::string& reference, const LabelVolume& labels,
+              const LabelTable& table, const Model* model, Outputs& outputs) {
+  if (reference.empty() || reference == "n/a") return;
+  try {
+    const LabelVolume truth = read_labels(reference, label_options(c.read, labels.grid()));
+    cases::require_same_grid(reference, truth.grid(), c.row.image, labels.grid());
+    require_common_label(truth, comparison(table, model).labels);
+    add_scores(labels, truth, table, model, c.context(), outputs);
+  } catch (const Stopped&) {
+    throw;
+  } catch (const Error& error) {
+    outputs.note("no score: " + std::string(error.what()));
+  }
 }
 
 }  // namespace larch::pipeline

@@ -21,11 +21,19 @@ inline const CaseColumn kReference{kReferenceColumn, /*is_file=*/true, /*require
 std::map<int32_t, int64_t> add_structures(const LabelVolume& labels, const LabelTable& table,
                                           Outputs& outputs);
 
-/// Compares a label map with the reference of its case, a file on the same grid: each of the
-/// structures in `outputs`, which are those of `table`, gets its Dice, and the mean over them is
-/// the figure "dice". Nothing is done if `reference` is empty; a reference that cannot be compared
-/// is a note, since the result is as good without it. A label is compared with the same label, but
-/// the one structure of `model` (which may be null) with all that it was trained on.
+/// Returns the labels of a reference that add_scores compares, and 0 elsewhere.
+LabelVolume compared_labels(const LabelVolume& truth, const LabelTable& table, const Model* model);
+
+/// Gives each of the structures in `outputs`, which are those of `table`, its Dice with a reference
+/// on the same grid, and adds the mean over them as the figure "dice". A label is compared with the
+/// same label, but the one structure of `model` (which may be null) with all that it was trained
+/// on.
+void add_scores(const LabelVolume& labels, const LabelVolume& truth, const LabelTable& table,
+                const Model* model, const Context& context, Outputs& outputs);
+
+/// Compares a label map with the reference of its case, a file on the same grid, by add_scores.
+/// Nothing is done if `reference` is empty; a reference that cannot be compared is a note, since
+/// the result is as good without it.
 void add_dice(const cases::CaseJob& c, const std::string& reference, const LabelVolume& labels,
               const LabelTable& table, const Model* model, Outputs& outputs);
 

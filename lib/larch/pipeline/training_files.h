@@ -28,6 +28,8 @@ struct TrainingFiles {
   ReadOptions read;                    ///< of images and labels
   std::vector<DatasetLabel> labels{};  ///< what a data set calls its labels
   ModelCard card{};                    ///< what the model says of itself
+  std::string held_out{};              ///< folder of the page of held-out cases; may be empty
+  std::string command{};               ///< for that page
 };
 
 /// Returns the labels of a map, of which a training uses no voxel because its data set calls them

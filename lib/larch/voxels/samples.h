@@ -23,7 +23,8 @@ enum class VoxelClass : uint8_t { kNegative = 0, kPositive = 1, kIgnored = 2 };
 
 /// One volume with its truth, in model space.
 struct TrainingVolume {
-  std::string name;  ///< for messages only; not part of the digest
+  std::string name;    ///< for messages only; not part of the digest
+  size_t of_case = 0;  ///< its number among the cases, the same
   Volume<int16_t> voxels;
   Volume<uint8_t> classes;  ///< VoxelClass
   std::string digest;       ///< SHA-256 of voxels, grid and classes

@@ -91,7 +91,7 @@ TEST_CASE("hostile texts bring no element, attribute or address into the page; l
 
 TEST_CASE("the page comes with the first picture, and then follows the records") {
   const Folder folder;
-  const std::string page = page_name(folder.string());
+  const std::string page = larch::detail::page_name(folder.string());
   put_record(folder, "plain", "plain.nii.gz");
   StatusTable table(folder.string(), kColumns);
   table.finish();

@@ -79,10 +79,6 @@ Outputs& Outputs::metric(const std::string& name, double value) {
   return *this;
 }
 
-Outputs& Outputs::volume(const std::string& structure, double ml) {
-  return metric(kVolume + structure, ml);
-}
-
 Outputs& Outputs::report(const std::string& key, const nlohmann::ordered_json& value) {
   reports.push_back({key, std::make_shared<nlohmann::ordered_json>(value)});
   return *this;
@@ -116,13 +112,17 @@ std::string Outputs::figure(const std::string& name) const {
     if (metric.name != name) continue;
     char* end = nullptr;
     const double value = std::strtod(metric.text.c_str(), &end);
-    if (end == metric.text.c_str() || !std::isfinite(value)) return "";  // "null"
-    char text[32];
-    const bool is_whole = std::round(value) == value && std::abs(value) < 1e15;
-    std::snprintf(text, sizeof text, is_whole ? "%.0f" : "%.6g", value);
-    return text;
+    return end == metric.text.c_str() ? "" : figure_text(value);  // "null"
   }
   return "";
+}
+
+std::string figure_text(double value) {
+  if (!std::isfinite(value)) return "";
+  char text[32];
+  const bool is_whole = std::round(value) == value && std::abs(value) < 1e15;
+  std::snprintf(text, sizeof text, is_whole ? "%.0f" : "%.6g", value);
+  return text;
 }
 
 }  // namespace larch

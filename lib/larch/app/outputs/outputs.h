@@ -62,10 +62,7 @@ class GrowingOutput {
   std::shared_ptr<AtomicFile> file_{};
 };
 
-/// Begins the name of the figures that Outputs::volume adds.
-inline constexpr const char* kVolume = "volume_ml: ";
-
-/// A structure of a result, for record and page.
+/// A structure of a result, for record, status.tsv and page.
 struct ResultStructure {
   std::string name;
   std::array<uint8_t, 3> rgb{};
@@ -96,8 +93,6 @@ class Outputs {
   Outputs& metric(const std::string& name, double value);
   /// Anything else for the report, under its own key; include <nlohmann/json.hpp> to make one.
   Outputs& report(const std::string& key, const nlohmann::ordered_json& value);
-  /// The volume of a structure: the figure "volume_ml: <name>", and a column of status.tsv.
-  Outputs& volume(const std::string& structure, double ml);
   /// A sentence for the record and the report.
   Outputs& note(const std::string& text);
   /// The grid of an input in words (describe(Grid)), for the record.
@@ -123,8 +118,7 @@ class Outputs {
     std::shared_ptr<const nlohmann::ordered_json> value;
   };
 
-  /// Returns the figure for people: whole numbers as they are, others with six digits; empty if
-  /// there is none that is finite.
+  /// Returns the figure for people: empty if there is none that is finite.
   std::string figure(const std::string& name) const;
 
   std::vector<File> files;
@@ -137,6 +131,10 @@ class Outputs {
   std::string status_word = "done", status_reason;
   std::optional<ExitCode> rejected_code{};
 };
+
+/// Returns a number for people: whole ones as they are, others with six digits; empty if it is not
+/// finite.
+std::string figure_text(double value);
 
 /// An output of a case, and what it is: the name, without dashes, of the flag that gives it in a
 /// run over one case.

@@ -19,7 +19,8 @@ enum class PathRole : int {
   kOutputPicture,
   kOutputColours,  ///< a table of labels
   kOutputFile,
-  kOutputDir,  ///< made if it is missing
+  kOutputDir,   ///< made if it is missing
+  kOutputPage,  ///< the same, with a page and what it shows, beside other outputs
 };
 
 constexpr bool is_output(PathRole role) {
@@ -48,5 +49,6 @@ using InputList = Path<PathRole::kInputList>;
 using OutputPicture = Path<PathRole::kOutputPicture>;
 using OutputFile = Path<PathRole::kOutputFile>;
 using OutputDir = Path<PathRole::kOutputDir>;
+using OutputPage = Path<PathRole::kOutputPage>;
 
 }  // namespace larch

@@ -114,6 +114,14 @@ std::vector<std::string> PlannedOutputs::all() const {
   return names;
 }
 
+bool is_below(const std::string& path, const std::vector<std::string>& folders) {
+  return std::ranges::any_of(folders, [&](const fs::path& folder) {
+    const fs::path below =
+        fs::path(path).lexically_normal().lexically_relative(folder.lexically_normal());
+    return !below.empty() && *below.begin() != "..";
+  });
+}
+
 PlannedOutputs planned_outputs(const CommandLine& line, const std::vector<GivenPath>& paths,
                                const std::vector<std::string>& companions, bool by_case) {
   PlannedOutputs planned;
@@ -122,6 +130,9 @@ PlannedOutputs planned_outputs(const CommandLine& line, const std::vector<GivenP
     if (given.role == PathRole::kOutputDir) {
       planned.folders.push_back(given.path);
       if (!by_case) files.folder = given.path;
+    } else if (given.role == PathRole::kOutputPage) {
+      planned.folders.push_back(given.path);
+      files.outputs.push_back({page_name(given.path), given.flag.substr(2)});
     } else if (is_output(given.role)) {
       files.outputs.push_back({given.path, given.flag.substr(2)});
     }
@@ -208,8 +219,7 @@ void check_log_file(const CommandLine& line, const std::vector<GivenPath>& paths
 
 void check_outputs(const PlannedOutputs& planned) {
   for (const std::string& path : planned.all()) {
-    const bool is_in_folder = !planned.files.folder.empty() && path == planned.files.record;
-    if (!is_in_folder) AtomicFile(path).flush(/*may_be_empty=*/true);
+    if (!is_below(path, planned.folders)) AtomicFile(path).flush(/*may_be_empty=*/true);
   }
   for (const std::string& path : planned.folders) check_output_folder(path);
 }

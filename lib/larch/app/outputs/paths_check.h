@@ -33,9 +33,11 @@ void check_inputs(const std::vector<GivenPath>& paths);
 /// All names that the run will write.
 struct PlannedOutputs {
   CaseFiles files{};                   ///< of flags, the report, companions and the record
-  std::vector<std::string> folders{};  ///< OutputDir
+  std::vector<std::string> folders{};  ///< OutputDir, OutputPage
   std::vector<std::string> all() const;
 };
+/// Tells whether a name lies below an output folder, which is made.
+bool is_below(const std::string& path, const std::vector<std::string>& folders);
 /// `by_case`: the files of cases and their records are not among them.
 PlannedOutputs planned_outputs(const CommandLine& line, const std::vector<GivenPath>& paths,
                                const std::vector<std::string>& companions, bool by_case);

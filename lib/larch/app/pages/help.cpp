@@ -57,7 +57,7 @@ struct ValueWords {
 ValueWords value_words(const config::Node& node) {
   constexpr size_t kLongestChoices = 28;
   if (const auto role = role_of(node)) {
-    return {*role == PathRole::kOutputDir    ? "FOLDER"
+    return {*role >= PathRole::kOutputDir    ? "FOLDER"
             : *role == PathRole::kInputImage ? "IMAGE"
                                              : "FILE",
             ""};

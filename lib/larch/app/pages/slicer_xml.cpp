@@ -56,6 +56,7 @@ std::string element_of(PathRole role, const std::string& endings) {
     case PathRole::kOutputColours:
       return "table type=\"color\"";
     case PathRole::kOutputDir:
+    case PathRole::kOutputPage:
       return "directory";
     case PathRole::kOutputPicture:
       return "file fileExtensions=\".png\"";

@@ -26,19 +26,6 @@ Json metrics_of(const Outputs& outputs) {
   return metrics;
 }
 
-Json structures_of(const Outputs& outputs) {
-  Json structures = Json::array();
-  for (const ResultStructure& one : outputs.structures) {
-    char colour[8];
-    std::snprintf(colour, sizeof colour, "#%02x%02x%02x", one.rgb[0], one.rgb[1], one.rgb[2]);
-    Json& entry = structures.emplace_back(Json{{"Name", one.name}, {"Color", colour}});
-    if (one.volume_ml) entry["VolumeMl"] = *one.volume_ml;
-    if (one.dice) entry["Dice"] = *one.dice;
-    if (!one.status.empty()) entry["Status"] = one.status;
-  }
-  return structures;
-}
-
 /// Returns the paths of all inputs, each once.
 Json sources_of(const ResultsBasis& basis) {
   std::set<std::string> known;
@@ -91,6 +78,10 @@ std::string folder_record_name(const std::string& folder) {
   return (fs::path(folder) / "larch.json").string();
 }
 
+std::string page_name(const std::string& folder) {
+  return (fs::path(folder) / "index.html").string();
+}
+
 std::string case_record_name(const std::string& folder, const std::string& id) {
   return (fs::path(folder) / (id + ".larch.json")).string();
 }
@@ -123,7 +114,7 @@ Json record_json(const RunRecord& record, const Json& entries) {
   larch["Device"] = describe(record.context.device, record.context.threads);
   larch["Threads"] = record.context.threads;
   larch["Metrics"] = metrics_of(record.outputs);
-  if (!record.outputs.structures.empty()) larch["Structures"] = structures_of(record.outputs);
+  if (!record.outputs.structures.empty()) larch["Structures"] = structures_json(record.outputs);
   if (!record.outputs.notes.empty()) larch["Notes"] = record.outputs.notes;
   larch["Seconds"] = milliseconds_only(record.seconds);
   larch["Ended"] = utc_now();
@@ -136,6 +127,19 @@ Json record_json(const RunRecord& record, const Json& entries) {
           {"Sources", sources_of(record.basis)},
           {"GeneratedBy", Json::array({generator})},
           {"Larch", larch}};
+}
+
+Json structures_json(const Outputs& outputs) {
+  Json structures = Json::array();
+  for (const ResultStructure& one : outputs.structures) {
+    char colour[8];
+    std::snprintf(colour, sizeof colour, "#%02x%02x%02x", one.rgb[0], one.rgb[1], one.rgb[2]);
+    Json& entry = structures.emplace_back(Json{{"Name", one.name}, {"Color", colour}});
+    if (one.volume_ml) entry["VolumeMl"] = *one.volume_ml;
+    if (one.dice) entry["Dice"] = *one.dice;
+    if (!one.status.empty()) entry["Status"] = one.status;
+  }
+  return structures;
 }
 
 Json row_json(const CaseCells& cells, const std::string& ended) {

@@ -52,6 +52,8 @@ constexpr size_t kMaximumRecordBytes = size_t{256} << 20;
 std::string record_name(const std::string& output);
 /// "<folder>/larch.json".
 std::string folder_record_name(const std::string& folder);
+/// "<folder>/index.html".
+std::string page_name(const std::string& folder);
 /// "<folder>/<id>.larch.json" and "<folder>/<id>.failed.larch.json".
 std::string case_record_name(const std::string& folder, const std::string& id);
 std::string failed_record_name(const std::string& folder, const std::string& id);
@@ -121,6 +123,8 @@ std::optional<config::Json> parse_record(const std::string& text, const std::str
 /// The record as it is written: BIDS keys and the object "Larch", whose "Outputs" are `entries`.
 /// Reads the inputs to hash them.
 config::Json record_json(const RunRecord& record, const config::Json& entries);
+/// Returns "Structures" of a record.
+config::Json structures_json(const Outputs& outputs);
 /// Returns the row of a case for status.tsv, which ended at `ended`.
 config::Json row_json(const CaseCells& cells, const std::string& ended);
 

@@ -63,7 +63,8 @@ class Look {
       const auto resumes = [](const config::Leaf& leaf) { return leaf.flag == "--resume"; };
       const bool may_go_on = std::any_of(line_.app.begin(), line_.app.end(), resumes);
       return "'" + path + "' exists, and no record tells that it belongs to the outputs; " +
-             (may_go_on ? "if a run that was stopped left it, --resume goes on from it; else "
+             (may_go_on ? "if it is the checkpoint of a run that was stopped, --resume goes on "
+                          "from it; else "
                         : "") +
              "move it away, or --force replaces it";
     }

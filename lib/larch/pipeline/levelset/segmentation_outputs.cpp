@@ -96,7 +96,6 @@ void add_figures(const SegmentationJob& job, Outputs& outputs) {
     voxels += label.voxels;
     volume_ml += label.volume_ml;
     touches_border = touches_border || label.touches_border;
-    outputs.volume(std::to_string(label.label), label.volume_ml);
   }
   outputs.metric("voxels", static_cast<double>(voxels))
       .metric("volume_ml", volume_ml)
