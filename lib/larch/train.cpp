@@ -288,17 +288,14 @@ TrainResult grow(const Material& material, const TrainingRun& run,
     context.warn("validation/fraction: " + std::to_string(material.volumes.size()) +
                  " volumes are too few to hold one out; the model is not validated or pruned");
   }
-  std::vector<size_t> held_out;
+  TrainResult result{std::make_shared<models::AnyModel>(std::move(model)),
+                     std::move(report.figures), std::move(report.class_dice)};
   const double fraction = *config.validation.fraction;
   for (const size_t v : voxels::hold_out(material.volumes, fraction, context.seed).held_out) {
-    held_out.push_back(material.volumes[v].of_case);
+    result.held_out.push_back(material.volumes[v].of_case);
   }
-  return {std::make_shared<models::AnyModel>(std::move(model)),
-          std::move(report.figures),
-          std::move(report.class_dice),
-          {},
-          {},
-          std::move(held_out)};
+  std::ranges::sort(result.held_out);
+  return result;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -25,34 +26,18 @@ using larch::detail::text_at;
 namespace fs = std::filesystem;
 
 constexpr std::string_view kBeginning = "<!DOCTYPE html>\n<html lang=\"en\" data-larch=\"cases\">";
-constexpr const char* kUnknown = "n/a";
 constexpr size_t kMostRuns = 30;  // that the page names
 
 /// Escapes a text for the content of an element and for an attribute in double quotes. What is not
 /// UTF-8 is replaced.
 std::string escaped(const std::string& text) {
-  const std::string valid = Json::parse(larch::detail::json_text(text)).get<std::string>();
+  static const std::map<char, const char*> kNames{
+      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
   std::string html;
-  for (const char c : valid) {
-    switch (c) {
-      case '&':
-        html += "&amp;";
-        break;
-      case '<':
-        html += "&lt;";
-        break;
-      case '>':
-        html += "&gt;";
-        break;
-      case '"':
-        html += "&quot;";
-        break;
-      case '\'':
-        html += "&#39;";
-        break;
-      default:
-        html += static_cast<unsigned char>(c) < 32 && c != '\n' ? ' ' : c;
-    }
+  for (const char c : Json::parse(larch::detail::json_text(text)).get<std::string>()) {
+    const auto name = kNames.find(c);
+    const bool is_control = static_cast<unsigned char>(c) < 32 && c != '\n';
+    html += name != kNames.end() ? name->second : std::string(1, is_control ? ' ' : c);
   }
   return html;
 }
@@ -63,20 +48,13 @@ std::string address_of(const std::string& name) {
   if (path.empty() || path.is_absolute() || *path.begin() == "..") return "";
   std::string address;
   for (const char c : path.string()) {
-    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                          (c >= '0' && c <= '9') || std::string_view("-._~/").find(c) < 5;
+    const auto byte = static_cast<unsigned char>(c);
+    const bool is_plain = std::isalnum(byte) || std::string_view("-._~/").find(c) < 5;
     char text[4] = {c};
-    if (!is_plain) std::snprintf(text, sizeof text, "%%%02X", static_cast<unsigned char>(c));
+    if (!is_plain) std::snprintf(text, sizeof text, "%%%02X", byte);
     address += text;
   }
   return address;
-}
-
-/// Returns the elements of an array of a record; none if it has no such array.
-std::vector<Json> array_at(const Json& larch, const char* key) {
-  const auto found = larch.find(key);
-  if (found == larch.end() || !found->is_array()) return {};
-  return {found->begin(), found->end()};
 }
 
 std::string link(const std::string& name) {
@@ -152,45 +130,45 @@ std::string case_html(const PageCase& one, const std::vector<std::string>& colum
   html += one.story.words + "<dl>\n";
   for (const std::string& column : columns) {
     const std::string cell = escaped(cell_of(one, column));
-    if (cell.empty()) continue;
+    if (cell.empty() || column == "id") continue;
     // The structures say their volumes; the cases are sorted by those of one all the same.
-    const bool is_said = column.starts_with("volume_ml: ") && !one.story.words.empty();
-    html += std::string(is_said ? "<div hidden>" : "<div>") + "<dt>" + escaped(column) +
-            "</dt><dd>" + cell + "</dd></div>\n";
+    html += std::string(column.starts_with(kVolume) ? "<div hidden>" : "<div>") + "<dt>" +
+            escaped(column) + "</dt><dd>" + cell + "</dd></div>\n";
   }
   html += "</dl>\n";
   if (!one.story.files.empty()) html += "<p class=\"files\">" + one.story.files + "</p>\n";
   return html + "</div>\n</article>\n";
 }
 
-std::string counts_html(const std::vector<const PageCase*>& cases) {
-  std::map<std::string, size_t> counts;
-  for (const PageCase* one : cases) ++counts[cell_of(*one, "status")];
-  const auto button = [](const std::string& status, const std::string& word, size_t count,
-                         const char* pressed) {
-    return "<button data-status=\"" + escaped(status) + "\" aria-pressed=\"" + pressed + "\">" +
-           escaped(word) + " " + std::to_string(count) + "</button>";
-  };
-  std::string html = button("", "all", cases.size(), "true");
-  for (const auto& [status, count] : counts) html += button(status, status, count, "false");
+/// Returns a button for all cases, whose status is "", and one for each status.
+std::string counts_html(const std::vector<PageCase>& cases) {
+  std::map<std::string, size_t> counts{{"", cases.size()}};
+  for (const PageCase& one : cases) ++counts[escaped(cell_of(one, "status"))];
+  std::string html;
+  for (const auto& [status, count] : counts) {
+    html += "<button data-status=\"" + status + "\" aria-pressed=\"" +
+            (status.empty() ? "true\">all" : "false\">" + status) + " " + std::to_string(count) +
+            "</button>";
+  }
   return html;
 }
 
 /// Returns the commands that made the cases, each once.
-std::string runs_html(const std::vector<const PageCase*>& cases) {
+std::string runs_html(const std::vector<PageCase>& cases) {
   std::map<std::string, size_t> runs;
-  for (const PageCase* one : cases) {
-    if (!one->story.run.empty()) ++runs[one->story.run];
-  }
+  for (const PageCase& one : cases) ++runs[one.story.run];
+  runs.erase("");
   std::string html;
-  size_t named = 0;
+  size_t left = runs.size();
   for (const auto& [run, count] : runs) {
-    if (named++ == kMostRuns) break;
+    if (runs.size() - left == kMostRuns) {
+      return html + "<li>and " + std::to_string(left) + " other commands</li>\n";
+    }
     html +=
         "<li>" + run + ": " + std::to_string(count) + (count == 1 ? " case" : " cases") + "</li>\n";
+    --left;
   }
-  if (named <= kMostRuns) return html;
-  return html + "<li>and " + std::to_string(runs.size() - kMostRuns) + " other commands</li>\n";
+  return html;
 }
 
 std::string column_buttons(const std::vector<std::string>& columns) {
@@ -230,7 +208,7 @@ bool is_picture(const CaseOutput& file) {
 
 CaseStory story_of(const Json& larch, const std::string& record) {
   CaseStory story;
-  for (const Json& output : array_at(larch, "Outputs")) {
+  for (const Json& output : larch.value("Outputs", Json::array())) {
     const std::string name = text_at(output, "Name"), role = text_at(output, "Role");
     story.files += link(name);
     const bool is_shown = is_picture({name, role}) && !address_of(name).empty();
@@ -238,39 +216,31 @@ CaseStory story_of(const Json& larch, const std::string& record) {
   }
   story.files += link(record);
   std::string notes, structures;
-  for (const Json& note : array_at(larch, "Notes")) {
+  for (const Json& note : larch.value("Notes", Json::array())) {
     if (!note.is_string() || note == text_at(larch, "Reason")) continue;
     notes += "<li>" + escaped(note.get<std::string>()) + "</li>\n";
     ++story.notes;
   }
-  for (const Json& one : array_at(larch, "Structures")) structures += structure_html(one);
+  for (const Json& one : larch.value("Structures", Json::array()))
+    structures += structure_html(one);
   story.words = list_html("notes", notes) + list_html("structures", structures);
-  const auto build = larch.find("Build");
-  std::string program = text_at(larch, "App");
-  if (build != larch.end()) {
-    program += " " + text_at(*build, "Version") + " (" + text_at(*build, "GitRevision") + ")";
-  }
-  story.run = escaped(program) + " <code>" + escaped(text_at(larch, "CommandLine")) + "</code>";
+  const Json build = larch.value("Build", Json::object());
+  story.run = escaped(text_at(larch, "App") + " " + text_at(build, "Version") + " (" +
+                      text_at(build, "GitRevision") + ")") +
+              " <code>" + escaped(text_at(larch, "CommandLine")) + "</code>";
   return story;
 }
 
-std::string case_page(const std::string& title, const std::vector<std::string>& columns,
-                      std::vector<const PageCase*> cases) {
-  std::map<const PageCase*, std::vector<double>> order;
-  for (const PageCase* one : cases) order[one] = order_of(*one);
-  std::stable_sort(cases.begin(), cases.end(),
-                   [&](const PageCase* a, const PageCase* b) { return order.at(a) < order.at(b); });
-  std::vector<std::string> figures, sorted{"id"};
-  for (const std::string& column : columns) {
-    if (column != "id" && column != "status" && column != "message") figures.push_back(column);
-  }
-  sorted.insert(sorted.end(), figures.begin(), figures.end());
+std::string case_page(const std::string& title, std::vector<std::string> columns,
+                      std::vector<PageCase> cases) {
+  std::ranges::stable_sort(cases, {}, order_of);
+  std::erase_if(columns, [](const auto& name) { return name == "status" || name == "message"; });
   std::string articles;
-  for (const PageCase* one : cases) articles += case_html(*one, figures);
+  for (const PageCase& one : cases) articles += case_html(one, columns);
   return filled(detail::kPageTemplate, {{"title", escaped(title)},
                                         {"runs", runs_html(cases)},
                                         {"counts", counts_html(cases)},
-                                        {"columns", column_buttons(sorted)},
+                                        {"columns", column_buttons(columns)},
                                         {"cases", articles}});
 }
 

@@ -14,6 +14,8 @@
 // texts come from lists, file names and messages of errors: all of them are escaped.
 namespace larch::cases {
 
+/// The cell of a table that is not known.
+inline constexpr const char* kUnknown = "n/a";
 /// Begins the columns with the volumes of structures.
 inline constexpr const char* kVolume = "volume_ml: ";
 
@@ -43,10 +45,10 @@ struct PageCase {
   CaseStory story;
 };
 
-/// Returns the page. `columns`: those of status.tsv, in their order. Cases stand in their order,
-/// but failed ones first, then rejected ones, then the worst by the scores that they have, then
-/// those with notes.
-std::string case_page(const std::string& title, const std::vector<std::string>& columns,
-                      std::vector<const PageCase*> cases);
+/// Returns the page. `columns`: those of status.tsv, in their order, id first. Cases stand in
+/// order, but failed ones first, then rejected ones, then the worst by the scores that they have,
+/// then those with notes.
+std::string case_page(const std::string& title, std::vector<std::string> columns,
+                      std::vector<PageCase> cases);
 
 }  // namespace larch::cases

@@ -24,7 +24,6 @@ constexpr auto kPause = std::chrono::seconds(30);
 constexpr int kPausePerWrite = 100;
 constexpr const char* kRecordEnding = ".larch.json";
 constexpr const char* kFailedEnding = ".failed.larch.json";
-constexpr const char* kUnknown = "n/a";
 constexpr size_t kMaximumOthers = 512;  // columns beside its own that the table takes of records
 
 bool is_digit(char c) {
@@ -142,49 +141,42 @@ bool StatusTable::look() {
   return is_new || gone > 0;
 }
 
-StatusTable::Summary StatusTable::summary() const {
-  Summary all{columns_, {}};
+void StatusTable::write() const {
+  std::vector<std::string> columns = columns_;
+  std::map<std::string, PageCase, NaturalOrder> by_id;
   const auto add = [&](const CaseCells& row, const CaseStory& story) {
     PageCase one{{}, story};
     for (const auto& [column, text] : row) {
       one.cells[column] = text;
-      const bool is_known = std::ranges::count(all.columns, column) > 0;
-      if (!is_known && all.columns.size() < columns_.size() + kMaximumOthers) {
-        all.columns.push_back(column);
-      }
+      const bool is_known = std::ranges::count(columns, column) > 0;
+      if (!is_known && columns.size() < columns_.size() + kMaximumOthers) columns.push_back(column);
     }
     const std::string id = one.cells["id"];
-    all.cases[id] = std::move(one);
+    by_id[id] = std::move(one);
   };
   for (const bool failed : {false, true}) {
     for (const auto& [name, record] : records_) {
-      if (name.ends_with(kFailedEnding) == failed && !record.row.empty()) {
-        add(record.row, record.story);
-      }
+      const bool has_row = !record.row.empty();
+      if (name.ends_with(kFailedEnding) == failed && has_row) add(record.row, record.story);
     }
   }
   for (const CaseCells& row : failures_) add(row, {});
-  return all;
-}
-
-void StatusTable::write() const {
-  Summary all = summary();
   std::string table;
-  for (const std::string& column : all.columns) table += (table.empty() ? "" : "\t") + cell(column);
+  for (const std::string& column : columns) table += (table.empty() ? "" : "\t") + cell(column);
   table += "\n";
-  std::vector<const PageCase*> cases;
+  std::vector<PageCase> cases;
   bool has_picture = false;
-  for (auto& [id, one] : all.cases) {
-    for (const std::string& column : all.columns) {
-      table += (&column == &all.columns.front() ? "" : "\t") + cell(one.cells[column]);
+  for (auto& [id, one] : by_id) {
+    for (const std::string& column : columns) {
+      table += (&column == &columns.front() ? "" : "\t") + cell(one.cells[column]);
     }
     table += "\n";
-    cases.push_back(&one);
     has_picture = has_picture || !one.story.picture.empty();
+    cases.push_back(std::move(one));
   }
   write_file(path_, table);
   if (!may_write_page_ || (!has_picture && is_free(page_name(folder_)))) return;
-  write_file(page_name(folder_), case_page(title_of(folder_), all.columns, std::move(cases)));
+  write_file(page_name(folder_), case_page(title_of(folder_), columns, std::move(cases)));
 }
 
 void StatusTable::write_now_and_then() {

@@ -49,14 +49,8 @@ class StatusTable {
     CaseCells row;
     CaseStory story;
   };
-  /// Holds the content of all records: the columns, and the cases by id.
-  struct Summary {
-    std::vector<std::string> columns;
-    std::map<std::string, PageCase, NaturalOrder> cases;
-  };
   /// Reads records that are new or have changed; tells whether there were any.
   bool look();
-  Summary summary() const;
   /// Writes the table and the page. Throws OutputError.
   void write() const;
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 namespace larch::picture {
@@ -70,9 +71,10 @@ double pixel_at_index(double index, int pixels, int voxels, bool flipped) {
   return (at + 0.5) / voxels * pixels - 0.5;
 }
 
-/// Returns the linear interpolation in the slice; values beyond the outermost voxel centres are
-/// repeated.
-double value_at(const SliceView& view, const Volume<float>& image, int x, int y) {
+/// Returns the linear interpolation in the slice of what `value` says of voxels; values beyond the
+/// outermost voxel centres are repeated.
+template <class F>
+double interpolated(const SliceView& view, int x, int y, F&& value) {
   const Vec3d at = index_of_pixel(view, x, y);
   const int u = view.across.axis, v = view.down.axis;
   Vec3i voxel;
@@ -83,88 +85,61 @@ double value_at(const SliceView& view, const Volume<float>& image, int x, int y)
     for (const auto& [axis, upper] : {std::pair{u, corner & 1}, std::pair{v, corner >> 1}}) {
       const double low = std::floor(at[axis]), t = at[axis] - low;
       weight *= upper ? t : 1 - t;
-      voxel[axis] = std::clamp(static_cast<int>(low) + upper, 0, image.size()[axis] - 1);
+      voxel[axis] = std::clamp(static_cast<int>(low) + upper, 0, view.grid.size[axis] - 1);
     }
-    if (weight > 0) sum += weight * image(voxel);
+    if (weight > 0) sum += weight * value(voxel);
   }
   return sum;
 }
 
-/// The labels of a slice, one at a time, with smooth borders.
+/// The labels of a slice, whose borders are smoothed: the share of a label in a voxel and its eight
+/// neighbours, with the weights 1 2 1 along each axis, is one half at its border.
 class SmoothLabels {
  public:
-  SmoothLabels(const SliceView& view, const LabelVolume& labels) : view_(view) {
-    view_.position = 0;
-    view_.grid.size[view.normal] = 1;
-    labels_ = LabelVolume(view_.grid);
-    share_ = Volume<float>(view_.grid);
-    for (int64_t i = 0; i < labels_.voxels(); ++i) {
-      const Vec3i at = labels_.grid().voxel(i);
-      Vec3i in_volume = at;
-      in_volume[view.normal] = view.position;
-      labels_[i] = labels(in_volume);
-      Box& box = boxes_.try_emplace(labels_[i], Box{at, at}).first->second;
-      for (int axis = 0; axis < 3; ++axis) {
-        box.low[axis] = std::min(box.low[axis], std::max(at[axis] - 1, 0));
-        box.high[axis] = std::max(box.high[axis], std::min(at[axis] + 1, labels_.size()[axis] - 1));
-      }
-    }
+  SmoothLabels(const SliceView& view, const LabelVolume& labels) : view_(view), labels_(labels) {}
+
+  /// Returns the labels next to a pixel: one, where no border is near.
+  std::vector<int32_t> labels_about(int x, int y) const {
+    const Vec3d at = index_of_pixel(view_, x, y);
+    Vec3i voxel;
+    for (int axis = 0; axis < 3; ++axis) voxel[axis] = static_cast<int>(std::floor(at[axis] + 0.5));
+    std::array<int32_t, 9> about{};
+    for_each_about(voxel,
+                   [&, k = 0](const Vec3i& near, int) mutable { about[k++] = labels_(near); });
+    std::ranges::sort(about);
+    return {about.begin(), std::unique(about.begin(), about.end())};
   }
 
-  /// Calls `use` with each label but 0, and each pixel near its border with how many pixels it lies
-  /// inside of the label; negative outside.
-  template <class F>
-  void for_each_depth(F&& use) {
-    for (const auto& [label, box] : boxes_) {
-      if (label == 0) continue;
-      for_each_voxel(box, [&, l = label](const Vec3i& at) { share_(at) = smoothed(at, l); });
-      const auto [left, right] = pixels(box, view_.across, view_.width);
-      const auto [top, bottom] = pixels(box, view_.down, view_.height);
-      for (int y = top; y <= bottom; ++y) {
-        for (int x = left; x <= right; ++x) {
-          const double here = value_at(view_, share_, x, y);
-          if (here > 0 && here < 1) use(label, x, y, (here - 0.5) / slope(here, x, y));
-        }
-      }
-      for_each_voxel(box, [&](const Vec3i& at) { share_(at) = 0; });
-    }
+  /// Returns how many pixels a pixel lies inside of a label; negative outside, infinite far away.
+  double depth(int32_t label, int x, int y) {
+    const auto share_at = [&](int u, int v) {
+      return interpolated(view_, u, v, [&](const Vec3i& voxel) { return share(label, voxel); });
+    };
+    const double here = share_at(x, y);
+    const auto slope = [&](int u, int v) {
+      return std::max(std::abs(share_at(x + u, y + v) - here),
+                      std::abs(share_at(x - u, y - v) - here));
+    };
+    const double across = slope(1, 0), down = slope(0, 1);
+    return (here - 0.5) / std::sqrt(across * across + down * down);
   }
 
  private:
-  /// Holds a label and the voxels next to it; both corners are inside.
-  struct Box {
-    Vec3i low, high;
-  };
-
-  template <class F>
-  static void for_each_voxel(const Box& box, F&& f) {
-    for (Vec3i at = box.low; at.z <= box.high.z; ++at.z) {
-      for (at.y = box.low.y; at.y <= box.high.y; ++at.y) {
-        for (at.x = box.low.x; at.x <= box.high.x; ++at.x) f(at);
-      }
-    }
-  }
-
-  /// Calls `f` with a voxel and its eight neighbours, and their weights in sixteenths: 1 2 1 along
-  /// each axis. Voxels at the border of the slice are repeated.
+  /// Calls `f` with a voxel and its neighbours, those at the border of the slice again and again,
+  /// and their weights in sixteenths.
   template <class F>
   void for_each_about(const Vec3i& voxel, F&& f) const {
     const int u = view_.across.axis, v = view_.down.axis;
-    for (int du = -1; du <= 1; ++du) {
-      for (int dv = -1; dv <= 1; ++dv) {
-        Vec3i at = voxel;
-        at[u] = std::clamp(voxel[u] + du, 0, labels_.size()[u] - 1);
-        at[v] = std::clamp(voxel[v] + dv, 0, labels_.size()[v] - 1);
-        f(at, (2 - std::abs(du)) * (2 - std::abs(dv)));
-      }
+    for (int k = 0; k < 9; ++k) {
+      const int du = k % 3 - 1, dv = k / 3 - 1;
+      Vec3i at = voxel;
+      at[u] = std::clamp(voxel[u] + du, 0, labels_.size()[u] - 1);
+      at[v] = std::clamp(voxel[v] + dv, 0, labels_.size()[v] - 1);
+      f(at, (2 - std::abs(du)) * (2 - std::abs(dv)));
     }
   }
 
-  /// Tells whether more than half of what is about a voxel is as the voxel is.
-  bool is_like_most(const Vec3i& voxel, int32_t label) const {
-    return 2 * sixteenths(voxel, label, labels_(voxel) == label) > 16;
-  }
-  int sixteenths(const Vec3i& voxel, int32_t label, bool inside) const {
+  int sixteenths(int32_t label, const Vec3i& voxel, bool inside) const {
     int sum = 0;
     for_each_about(voxel, [&](const Vec3i& at, int weight) {
       if ((labels_(at) == label) == inside) sum += weight;
@@ -172,44 +147,23 @@ class SmoothLabels {
     return sum;
   }
 
-  /// Returns the share of a label at a voxel, of which one half is at the border. What is too small
-  /// or thin to be left by the smoothing stays as it is.
-  float smoothed(const Vec3i& voxel, int32_t label) const {
+  /// Returns the share of a label in a voxel. What is so small or thin that the smoothing would
+  /// remove it stays as it is.
+  float share(int32_t label, const Vec3i& voxel) {
+    const auto [known, is_new] = shares_[label].try_emplace(labels_.grid().linear(voxel), 0.0F);
+    if (!is_new) return known->second;
     const bool inside = labels_(voxel) == label;
     bool is_left = false;
     for_each_about(voxel, [&](const Vec3i& at, int) {
-      is_left = is_left || ((labels_(at) == label) == inside && is_like_most(at, label));
+      is_left = is_left || ((labels_(at) == label) == inside && sixteenths(label, at, inside) > 8);
     });
-    if (!is_left) return inside ? 0.75F : 0.25F;
-    return static_cast<float>(sixteenths(voxel, label, true)) / 16;
+    const float kept = inside ? 0.75F : 0.25F;
+    return known->second = is_left ? static_cast<float>(sixteenths(label, voxel, true)) / 16 : kept;
   }
 
-  /// By how much the share changes from a pixel to its neighbours.
-  double slope(double here, int x, int y) const {
-    const auto along = [&](int u, int v) {
-      return std::max(std::abs(value_at(view_, share_, x + u, y + v) - here),
-                      std::abs(value_at(view_, share_, x - u, y - v) - here));
-    };
-    const double across = along(1, 0), down = along(0, 1);
-    return std::sqrt(across * across + down * down);
-  }
-
-  /// Returns the first and the last pixel along an axis of the screen on which a box lies.
-  std::pair<int, int> pixels(const Box& box, const ScreenAxis& axis, int count) const {
-    const int voxels = labels_.size()[axis.axis];
-    const auto pixel = [&](double index) {
-      return std::clamp(std::round(pixel_at_index(index, count, voxels, axis.flipped)), 0.0,
-                        count - 1.0);
-    };
-    const auto [low, high] =
-        std::minmax({pixel(box.low[axis.axis] - 0.5), pixel(box.high[axis.axis] + 0.5)});
-    return {static_cast<int>(low), static_cast<int>(high)};
-  }
-
-  SliceView view_;  // of one slice
-  LabelVolume labels_;
-  Volume<float> share_;  // of the label in work; 0 outside of its box
-  std::map<int32_t, Box> boxes_;
+  const SliceView& view_;
+  const LabelVolume& labels_;
+  std::map<int32_t, std::unordered_map<int64_t, float>> shares_{};  // by label and voxel
 };
 
 /// Mixes a colour into a pixel.
@@ -292,7 +246,10 @@ void draw_slice(RgbImage& image, const SliceView& view, const Volume<float>& vol
                 const std::array<double, 2>& window) {
   for (int y = 0; y < view.height; ++y) {
     for (int x = 0; x < view.width; ++x) {
-      const double share = (value_at(view, volume, x, y) - window[0]) / (window[1] - window[0]);
+      const double share =
+          (interpolated(view, x, y, [&](const Vec3i& voxel) { return volume(voxel); }) -
+           window[0]) /
+          (window[1] - window[0]);
       const bool light = share > 0 && std::isfinite(share);
       const auto grey = static_cast<uint8_t>(light ? std::min(share, 1.0) * 255 + 0.5 : 0.0);
       put(image, view.left + x, view.top + y, {grey, grey, grey});
@@ -304,11 +261,20 @@ void draw_contours(RgbImage& image, const SliceView& view, const LabelVolume& la
                    const std::optional<Rgb>& colour, const LabelTable& colours) {
   // Lines lie for the most part inside of their labels, so that those of neighbours are both seen.
   constexpr double kOutside = 0.25, kInside = 1.25;
-  SmoothLabels(view, labels).for_each_depth([&](int32_t label, int x, int y, double depth) {
-    const double cover = std::min({depth + kOutside + 0.5, kInside - depth + 0.5, 1.0});
-    if (!(cover > 0)) return;
-    blend(image, view.left + x, view.top + y, colour.value_or(colour_of(label, colours)), cover);
-  });
+  SmoothLabels smooth(view, labels);
+  for (int y = 0; y < view.height; ++y) {
+    for (int x = 0; x < view.width; ++x) {
+      const std::vector<int32_t> about = smooth.labels_about(x, y);
+      for (const int32_t label : about) {
+        if (label == 0 || about.size() == 1) continue;
+        const double depth = smooth.depth(label, x, y);
+        const double cover = std::min({depth + kOutside + 0.5, kInside - depth + 0.5, 1.0});
+        if (!(cover > 0)) continue;
+        blend(image, view.left + x, view.top + y, colour.value_or(colour_of(label, colours)),
+              cover);
+      }
+    }
+  }
 }
 
 void draw_sides(RgbImage& image, const SliceView& view) {

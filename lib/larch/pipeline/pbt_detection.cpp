@@ -207,11 +207,6 @@ Outputs detect_case(const cases::CaseJob& c, const DetectionFiles& given, const 
   if (voxels >= 0) {
     const double volume_mm3 = static_cast<double>(voxels) * job->grid.voxel_volume_mm3();
     outputs.metric("voxels", static_cast<double>(voxels)).metric("volume_ml", volume_mm3 / 1000);
-    if (!model.is_forest() && job->found.labels.empty()) {
-      const LabelEntry& one = job->classes[0];
-      outputs.structures.push_back(
-          {one.name, {one.rgb[0], one.rgb[1], one.rgb[2]}, volume_mm3 / 1000});
-    }
   }
   if (job->found.threshold) outputs.metric("threshold", *job->found.threshold);
   if (!job->found.labels.empty()) {

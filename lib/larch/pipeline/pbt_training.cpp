@@ -69,54 +69,37 @@ TrainingCases voxel_cases(const TrainingFiles& files, const voxels::TrainConfig&
   return cases;
 }
 
-/// The page of held-out cases on its way.
-struct HeldOutPage {
-  std::vector<cases::PageCase> cases{};
-  std::vector<std::pair<std::string, RgbImage>> pictures{};
-};
-
-/// Adds what pbt-detect finds in a case by default, with the truth. What goes wrong is told on the
-/// page, since the model is as good without it. Throws Stopped.
-void add_case(const TrainingFiles& files, const Case& c, const Model& model, HeldOutPage& page,
-              const Context& context) {
+/// Returns what pbt-detect finds in a case by default, for the page, and adds its picture with the
+/// truth.
+cases::PageCase held_out_case(const TrainingFiles& files, const Case& c, const Model& model,
+                              Outputs& outputs, const Context& context) {
   const LabelTable table = model.structures();
   DetectRequest request;
   request.shown = true;
   request.name = "'" + c.image + "'";
-  nlohmann::ordered_json larch{
-      {"App", "pbt-train"}, {"Build", build_info()}, {"CommandLine", files.command}};
-  Outputs outputs;
-  std::map<std::string, std::string> cells{{"id", c.id}, {"status", "ok"}};
-  try {
-    const Detection found =
-        detect(model, read_components(c, model.components(), files.read), request, context);
-    const LabelVolume truth = read_case_labels(c, found.labels.grid(), files.labels, files.read);
-    add_structures(found.labels, table, outputs);
-    add_scores(found.labels, truth, table, &model, context, outputs);
-    const LabelVolume reference = compared_labels(truth, table, &model);
-    picture::QcOptions options;
-    options.colours = table;
-    options.reference = &reference;
-    page.pictures.emplace_back(held_out_picture(files.held_out, c),
-                               picture::qc_picture(found.shown, found.labels, options));
-    larch["Outputs"] = {{{"Name", c.id + ".png"}}};
-    if (found.voxels < request.config.structure.min_voxels) {
-      cells["status"] = "rejected";
-      cells["message"] = "nothing was detected";
-    }
-  } catch (const Stopped&) {
-    throw;
-  } catch (...) {
-    cells["status"] = larch::detail::kFailed;
-    cells["message"] = detail::in_one_line(detail::failure_of(std::current_exception()));
-    context.warn("held-out case '" + c.id + "': " + cells["message"]);
-  }
-  cells["dice"] = outputs.figure("dice");
-  for (const ResultStructure& one : outputs.structures) {
-    cells[cases::kVolume + one.name] = figure_text(*one.volume_ml);
-  }
-  larch["Structures"] = detail::structures_json(outputs);
-  page.cases.push_back({std::move(cells), cases::story_of(larch, "")});
+  const Detection found =
+      detect(model, read_components(c, model.components(), files.read), request, context);
+  const LabelVolume truth = read_case_labels(c, found.labels.grid(), files.labels, files.read);
+  Outputs figures;
+  add_structures(found.labels, table, figures);
+  add_scores(found.labels, truth, table, &model, context, figures);
+  const LabelVolume reference = compared_labels(truth, table, &model);
+  const picture::QcOptions options{.colours = table, .reference = &reference};
+  const auto picture =
+      std::make_shared<RgbImage>(picture::qc_picture(found.shown, found.labels, options));
+  outputs.add_companion(held_out_picture(files.held_out, c),
+                        [picture](const std::string& path) { write_png(path, *picture); });
+  const bool is_found = found.voxels >= request.config.structure.min_voxels;
+  std::map<std::string, std::string> cells{{"id", c.id},
+                                           {"status", is_found ? "ok" : "rejected"},
+                                           {"message", is_found ? "" : "nothing was detected"},
+                                           {"dice", figures.figure("dice")}};
+  const nlohmann::ordered_json larch{{"App", "pbt-train"},
+                                     {"Build", build_info()},
+                                     {"CommandLine", files.command},
+                                     {"Structures", detail::structures_json(figures)},
+                                     {"Outputs", {{{"Name", c.id + ".png"}}}}};
+  return {std::move(cells), cases::story_of(larch, "")};
 }
 
 /// Adds the page of the held-out cases of a model, and its pictures.
@@ -128,24 +111,14 @@ void add_held_out(const TrainingFiles& given, const TrainResult& result, Outputs
   Context quiet = context;
   quiet.progress_sink = {};
   const Model model = open_model(*result.model, context.device);
-  HeldOutPage page;
-  for (const size_t i : result.held_out) {
-    context.progress(
-        static_cast<double>(page.cases.size()) / static_cast<double>(result.held_out.size()),
-        "held-out case '" + files.cases[i].id + "'");
-    add_case(files, files.cases[i], model, page, quiet);
-  }
-  std::vector<const cases::PageCase*> all;
-  for (const cases::PageCase& one : page.cases) all.push_back(&one);
-  std::vector<std::string> columns{"id", "status", "message", "dice"};
-  for (const LabelEntry& entry : model.structures()) columns.push_back(cases::kVolume + entry.name);
   const std::string name = std::filesystem::path(files.output).filename().string();
-  outputs.add(detail::page_name(files.held_out),
-              detail::text_writer(cases::case_page("Held-out cases of " + name, columns, all)));
-  for (auto& [path, picture] : page.pictures) {
-    outputs.add_companion(path,
-                          [picture = std::make_shared<RgbImage>(std::move(picture))](
-                              const std::string& temporary) { write_png(temporary, *picture); });
+  const auto all = std::make_shared<std::vector<cases::PageCase>>();
+  outputs.add(detail::page_name(files.held_out), [=](const std::string& path) {
+    write_file(path, cases::case_page("Held-out cases of " + name, {"id", "dice"}, *all));
+  });
+  for (const size_t i : result.held_out) {
+    context.progress(0, "held-out case '" + files.cases[i].id + "'");
+    all->push_back(held_out_case(files, files.cases[i], model, outputs, quiet));
   }
 }
 

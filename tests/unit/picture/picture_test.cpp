@@ -84,24 +84,53 @@ TEST_CASE("three slices with square pixels, at least as wide as asked for") {
   CHECK((sagittal[2] - sagittal[0] + 1) / per_mm == Approx(12).margin(0.3));
 }
 
-TEST_CASE("the contour is one pixel wide and has the label's colour") {
-  const Grid grid = grid_of({16, 16, 1});
+TEST_CASE("the contour of a disc is a thin circle in the label's colour") {
+  Grid grid = grid_of({20, 20, 1});
+  grid.frame = WorldFrame::kUnknown;  // no letters
   LabelVolume labels(grid, 0);
-  for (int y = 4; y < 12; ++y)
-    for (int x = 4; x < 12; ++x) labels({x, y, 0}) = 1;
+  for (int64_t i = 0; i < labels.voxels(); ++i) {
+    const Vec3i d = grid.voxel(i) - Vec3i{10, 10, 0};
+    labels[i] = d.x * d.x + d.y * d.y <= 49 ? 1 : 0;
+  }
   QcOptions options;
   options.colours = kRed;
-  options.min_width = 160;
+  options.min_width = 200;
   const RgbImage picture = qc_picture(Volume<float>(grid, 0), labels, options);
-  REQUIRE(picture.width == 160);
-  REQUIRE(picture.height == 160);
-  int red = 0;
-  for (int y = 0; y < 160; ++y)
-    for (int x = 0; x < 160; ++x) red += pixel(picture, x, y) == Colour{255, 0, 0};
-  CHECK(red == 4 * 80 - 4);
-  CHECK(pixel(picture, 40, 60) == Colour{255, 0, 0});
-  CHECK(pixel(picture, 41, 60) == Colour{0, 0, 0});
-  CHECK(pixel(picture, 39, 60) == Colour{0, 0, 0});
+  REQUIRE(picture.width == 200);
+  int full = 0;
+  for (int y = 0; y < 200; ++y) {
+    for (int x = 0; x < 200; ++x) {
+      const Colour colour = pixel(picture, x, y);
+      if (colour[0] == 0) continue;
+      CHECK((colour[1] == 0 && colour[2] == 0));
+      CHECK(std::abs(std::hypot(x - 104.5, y - 104.5) - 71) < 5);  // half a voxel
+      full += colour[0] == 255;
+    }
+  }
+  CHECK(full > 200);  // of about 446 pixels around
+}
+
+TEST_CASE("structures of a few voxels have a contour, in whatever scale, and so do their gaps") {
+  const int width = GENERATE(16, 40, 160);
+  const bool is_gap = GENERATE(false, true);
+  const std::vector<Vec3i> shape =
+      GENERATE(values<std::vector<Vec3i>>({{{8, 8, 0}},
+                                           {{8, 8, 0}, {9, 8, 0}},
+                                           {{8, 8, 0}, {9, 9, 0}},
+                                           {{8, 7, 0}, {8, 8, 0}, {8, 9, 0}}}));
+  Grid grid = grid_of({16, 16, 1});
+  grid.frame = WorldFrame::kUnknown;
+  LabelVolume labels(grid, is_gap ? 1 : 0);
+  for (const Vec3i& at : shape) labels(at) = is_gap ? 0 : 1;
+  QcOptions options;
+  options.colours = kRed;
+  options.min_width = width;
+  const RgbImage picture = qc_picture(Volume<float>(grid, 0), labels, options);
+  int most = 0;
+  for (int y = 0; y < width; ++y) {
+    for (int x = 0; x < width; ++x) most = std::max(most, pixel(picture, x, y)[0]);
+  }
+  CHECK(most > 200);
 }
 
 TEST_CASE("the reference is white, below the labels") {
@@ -117,8 +146,8 @@ TEST_CASE("the reference is white, below the labels") {
   options.min_width = 160;
   options.reference = &reference;
   const RgbImage picture = qc_picture(Volume<float>(grid, 0), labels, options);
-  CHECK(pixel(picture, 60, 50) == Colour{255, 255, 255});
-  CHECK(pixel(picture, 119, 50) == Colour{255, 0, 0});  // shared side
+  CHECK(pixel(picture, 60, 70) == Colour{255, 255, 255});
+  CHECK(pixel(picture, 119, 70) == Colour{255, 0, 0});  // shared side
 }
 
 TEST_CASE("letters follow the direction matrix") {

@@ -63,9 +63,7 @@ class Look {
       const auto resumes = [](const config::Leaf& leaf) { return leaf.flag == "--resume"; };
       const bool may_go_on = std::any_of(line_.app.begin(), line_.app.end(), resumes);
       return "'" + path + "' exists, and no record tells that it belongs to the outputs; " +
-             (may_go_on ? "if it is the checkpoint of a run that was stopped, --resume goes on "
-                          "from it; else "
-                        : "") +
+             (may_go_on ? "if it is a checkpoint, --resume goes on from it; else " : "") +
              "move it away, or --force replaces it";
     }
     if (files_.folder.empty() || has_record_ || !holds_files(files_.folder)) return "";
