@@ -328,6 +328,51 @@ assert dice('stored.nii.gz') > dice('half.nii.gz') + 0.02, (dice('stored.nii.gz'
   has err.txt "validation/fraction"
 }
 
+held() { train --list train.tsv --validation.fraction 0.67 --output "$1" --held-out "$2" "${@:3}"; }
+
+@test "--held-out: a page with the scores of pbt-detect, and pictures; the same for any threads; what is there counts" {
+  expect 0 held m.pbt held --threads 1
+  expect 0 held n.pbt other/page --threads 3
+  cmp m.pbt n.pbt
+  for picture in held/*.png; do cmp "$picture" "other/page/${picture#held/}"; done
+  sed '1s/label/reference/' train.tsv > test.tsv
+  "$BIN/pbt-detect" --model m.pbt --list test.tsv --output-dir out --write labels,qc -q
+  python "
+import csv, os, re
+page = open('held/index.html').read()
+found = dict(re.findall(r'<span>(image_\d)</span>.*?<dt>dice</dt><dd>([\d.]+)</dd>', page, re.S))
+rows = {r['id']: r['dice'] for r in csv.DictReader(open('out/status.tsv'), delimiter='\t')}
+assert len(found) == 2 and all(rows[name] == dice for name, dice in found.items()), (found, rows)
+assert '--held-out held' in page and len(re.findall('foreground <b>', page)) == 2
+roles = {o['Name']: o['Role'] for o in load('m.pbt.json')['Larch']['Outputs']}
+assert roles == {'m.pbt': 'output', 'held/index.html': 'held-out', **{f'held/{n}.png': 'held-out' for n in found}}, roles
+assert all(open(f'held/{n}.png', 'rb').read() != open(f'out/{n}.png', 'rb').read() for n in found), 'the truth is drawn'"
+  expect 6 held m.pbt held
+  expect 0 held m.pbt held --skip-existing
+  has err.txt "nothing to do"
+  rm held/*.png
+  expect 0 held m.pbt held --skip-existing
+  for picture in other/page/*.png; do cmp "$picture" "held/${picture#other/page/}"; done
+}
+
+@test "--held-out: 6 for what is not of the run; a dry run writes nothing; 2 where nothing is held out, or for other models" {
+  mkdir mine
+  for name in image_1.png index.html; do
+    echo "mine" > mine/$name
+    expect 6 held m.pbt mine
+    has err.txt "mine/$name' exists"
+    [ "$(cat mine/$name)" = mine ]
+    rm mine/$name
+  done
+  expect 0 held m.pbt held --dry-run
+  has err.txt "would write held/index.html"
+  absent held
+  expect 2 train --list train.tsv --output m.pbt --held-out held
+  has err.txt "none is held out; --validation.fraction 0.3"
+  expect 2 "$BIN/pbt-train" --list train.tsv --output m.hdn --model hdn --held-out held
+  has err.txt "--held-out is of model voxels"
+}
+
 @test "labels: a part as the class, the rest ignored; its name and value reach the label map" {
   expect 0 train -l train.tsv -o m.pbt --labels.positive 2 --labels.ignore 1 \
     --labels.border_voxels 0 --labels.class_name core --labels.class_value 7

@@ -103,11 +103,11 @@ TEST_CASE("the contour of a disc is a thin circle in the label's colour") {
       const Colour colour = pixel(picture, x, y);
       if (colour[0] == 0) continue;
       CHECK((colour[1] == 0 && colour[2] == 0));
-      CHECK(std::abs(std::hypot(x - 104.5, y - 104.5) - 71) < 5);  // half a voxel
+      CHECK(std::abs(std::hypot(x - 104.5, y - 104.5) - 71) < 6);
       full += colour[0] == 255;
     }
   }
-  CHECK(full > 200);  // of about 446 pixels around
+  CHECK(full > 150);  // of about 446 pixels around
 }
 
 TEST_CASE("structures of a few voxels have a contour, in whatever scale, and so do their gaps") {
