@@ -72,6 +72,7 @@ int main(int argc, char** argv) {
       "seg.nii.gz --output organ.vtk",
       "boundary-refine --model hippocampus.bnd --list cases.tsv --output-dir out "
       "--write mesh,labelmap,qc"};
+  info.results_version = 2;  // contours of pictures are smooth
   info.references = {
       "Birkbeck, Sofka, Zhou, Fast boosting trees for classification, pose detection, and boundary "
       "detection on a GPU, CVPR workshops 2011",

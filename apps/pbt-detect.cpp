@@ -61,6 +61,7 @@ int main(int argc, char** argv) {
                    "--probability p.nii.gz --mesh liver.vtk --qc qc.png --report r.json",
                    "pbt-detect --model liver.pbt --list cases.tsv --output-dir out --write "
                    "labels,mesh,qc"};
+  info.results_version = 2;  // contours of pictures are smooth
   info.references = {
       "Birkbeck, Sofka, Zhou, Fast boosting trees for classification, pose detection, and boundary "
       "detection on a GPU, CVPR workshops 2011"};

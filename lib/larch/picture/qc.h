@@ -29,8 +29,8 @@ struct QcOptions {
 /// nearest to axial, coronal and sagittal, with square pixels. Axial slices are seen from the feet,
 /// coronal ones from the front, sagittal ones from the patient's left; letters at the borders name
 /// the patient's right, left, anterior, posterior, superior and inferior, from the direction
-/// matrix; there are none if the frame of the grid is unknown. Contours are one pixel wide, along
-/// the borders of voxels. A 2-D volume gives one slice. The picture is at least min_width and at
+/// matrix; there are none if the frame of the grid is unknown. Contours are
+/// those of draw_contours. A 2-D volume gives one slice. The picture is at least min_width and at
 /// most 4096 pixels wide and high, if the volume allows both. Throws InputError if the grids differ
 /// or the image is empty.
 RgbImage qc_picture(const Volume<float>& image, const LabelVolume& labels,

@@ -56,8 +56,9 @@ Seen pixel_of_world(const SliceView& view, const Vec3d& world_mm);
 void draw_slice(RgbImage& image, const SliceView& view, const Volume<float>& volume,
                 const std::array<double, 2>& window);
 
-/// The borders of labels, one pixel wide along the borders of voxels: in `colour`, or in that of
-/// each label by the table, or in that of the palette.
+/// The borders of labels, smoothed by about a voxel and 1.5 pixels wide, for the most part inside
+/// of the labels, with soft edges: in `colour`, or in that of each label by the table, or in that
+/// of the palette. What is too small or too thin to be left by the smoothing keeps its shape.
 void draw_contours(RgbImage& image, const SliceView& view, const LabelVolume& labels,
                    const std::optional<Rgb>& colour, const LabelTable& colours);
 
