@@ -170,7 +170,7 @@ class SmoothLabels {
 void blend(RgbImage& image, int x, int y, Rgb colour, double share) {
   const Rgb below = pixel_at(image, x, y);
   const auto mixed = [share](uint8_t from, uint8_t to) {
-    return static_cast<uint8_t>(from + share * (to - from) + 0.5);
+    return static_cast<uint8_t>(std::lround(from + share * (to - from)));
   };
   put(image, x, y, {mixed(below.r, colour.r), mixed(below.g, colour.g), mixed(below.b, colour.b)});
 }
