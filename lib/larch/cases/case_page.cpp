@@ -62,12 +62,6 @@ std::string link(const std::string& name) {
   return address.empty() ? "" : "<a href=\"" + address + "\">" + escaped(name) + "</a>\n";
 }
 
-std::string picture_html(const std::string& name) {
-  const std::string address = address_of(name);
-  return "<a href=\"" + address + "\"><img src=\"" + address + "\" loading=\"lazy\" alt=\"" +
-         escaped(name) + "\"></a>";
-}
-
 bool is_colour(const std::string& text) {
   return text.size() == 7 && text[0] == '#' &&
          text.find_first_not_of("0123456789abcdefABCDEF", 1) == std::string::npos;
@@ -159,16 +153,15 @@ std::string runs_html(const std::vector<PageCase>& cases) {
   for (const PageCase& one : cases) ++runs[one.story.run];
   runs.erase("");
   std::string html;
-  size_t left = runs.size();
+  size_t further = runs.size();
   for (const auto& [run, count] : runs) {
-    if (runs.size() - left == kMostRuns) {
-      return html + "<li>and " + std::to_string(left) + " other commands</li>\n";
-    }
+    if (runs.size() - further == kMostRuns) break;
     html +=
         "<li>" + run + ": " + std::to_string(count) + (count == 1 ? " case" : " cases") + "</li>\n";
-    --left;
+    --further;
   }
-  return html;
+  const std::string others = "<li>and " + std::to_string(further) + " other commands</li>\n";
+  return further > 0 ? html + others : html;
 }
 
 std::string column_buttons(const std::vector<std::string>& columns) {
@@ -211,8 +204,10 @@ CaseStory story_of(const Json& larch, const std::string& record) {
   for (const Json& output : larch.value("Outputs", Json::array())) {
     const std::string name = text_at(output, "Name"), role = text_at(output, "Role");
     story.files += link(name);
-    const bool is_shown = is_picture({name, role}) && !address_of(name).empty();
-    if (is_shown && story.picture.empty()) story.picture = picture_html(name);
+    const std::string address = address_of(name);
+    if (address.empty() || !story.picture.empty() || !is_picture({name, role})) continue;
+    story.picture = "<a href=\"" + address + "\"><img src=\"" + address +
+                    "\" loading=\"lazy\" alt=\"" + escaped(name) + "\"></a>";
   }
   story.files += link(record);
   std::string notes, structures;
