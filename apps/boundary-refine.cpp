@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/pipeline/boundary_refinement.h"
+#include "larch/pipeline/case_poses.h"
 #include "larch/pipeline/structures.h"
 
 namespace {
@@ -10,7 +11,7 @@ using namespace larch;
 struct Options {
   InputFile model;
   cases::Images images{.products = pipeline::kBoundaryProducts};
-  InputFile poses;
+  InputList poses;
   InputImage start_labels;
   InputMesh mesh;
 
@@ -18,7 +19,9 @@ struct Options {
   void fields(F&& f) {
     f(Field{"model,m", model, "boundary model of pbt-train (.bnd)"}.required().endings(".bnd"));
     images.fields(f);
-    f(Field{"poses", poses, "start: the pose of the structure, as hdn-detect writes it (.json)"}
+    f(Field{"poses", poses,
+            "start: file with the pose of the structure, as hdn-detect writes it; with --list the "
+            "folder of its run"}
           .endings(".json"),
       Field{"start-labels", start_labels,
             "start: a label map on any grid, to which the mean shape is fitted"},
@@ -29,8 +32,9 @@ struct Options {
 
 void check(const Options& o, const GivenFlags&) {
   const int starts = (o.poses ? 1 : 0) + (o.start_labels ? 1 : 0) + (o.mesh ? 1 : 0);
+  pipeline::check_poses(o.poses, o.images.is_list());
   if (o.images.is_list()) {
-    if (starts > 0) {
+    if (o.start_labels || o.mesh) {
       throw UsageError("with --list the starts stand in columns of the list: poses, label or mesh");
     }
   } else if (starts != 1) {
@@ -51,7 +55,8 @@ constexpr const char* kDescription =
     "results counts if it is found. What is not found is written with the status 'rejected', and "
     "the exit code is 7.\n\n"
     "With --list and --output-dir the model is loaded once, and each image starts from its column "
-    "poses, label or mesh. The folder gets what --write says: <id>.vtk (mesh), <id>.nii.gz and "
+    "poses, label or mesh, or from <id>.poses.json in the folder that --poses names. The folder "
+    "gets what --write says: <id>.vtk (mesh), <id>.nii.gz and "
     "<id>.tsv (labelmap), <id>.ctbl (table), <id>.png (qc); a record <id>.larch.json of each case, "
     "and status.tsv "
     "with "
@@ -87,6 +92,12 @@ int main(int argc, char** argv) {
   program.process = [](const cases::CaseJob& c, const Options& o, const Model& model) {
     return pipeline::refine_case(c, model, o.start());
   };
+  program.complete = [](const Options& o, Case& c) {
+    if (!o.poses) return;
+    c.label.clear();  // the folder has the start; other columns of the list count no more
+    c.further.erase(pipeline::kMeshStart);
+    pipeline::complete_poses(o.poses, c);
+  };
   program.look = [](const cases::CaseJob& c, const Options& o, const Model& model) {
     return pipeline::look_at_boundary(c, model, o.start());
   };
@@ -98,7 +109,7 @@ int main(int argc, char** argv) {
     if (o.start_labels) images.emplace_back("start-labels", o.start_labels);
     return images;
   };
-  program.columns = {{pipeline::kPosesStart, /*is_file=*/true},
+  program.columns = {{pipeline::kPosesColumn, /*is_file=*/true},
                      {"label", /*is_file=*/true},
                      {pipeline::kMeshStart, /*is_file=*/true},
                      pipeline::kReference};

@@ -239,6 +239,21 @@ assert png[:8] == b'\x89PNG\r\n\x1a\n' and min(struct.unpack('>II', png[16:24]))
     "$(printf 'id\tstatus\tvolume_ml\tprobability\tdisplacement_mm\tflipped_triangles\twithout_boundary\tconfidence\tended\tvolume_ml: object_1')" ]
 }
 
+@test "a list starts from the folder of a run of hdn-detect, by id, whatever its other columns say" {
+  mkdir found
+  cp near.json found/case_012.poses.json
+  one alone.vtk --poses near.json
+  expect 7 refine --list s/test.tsv --output-dir chain --poses found
+  cmp alone.vtk chain/case_012.vtk
+  grep -q "^case_013.failed.*found/case_013.poses.json' does not exist" chain/status.tsv
+  cp s/poses/case_013.mrk.json found
+  expect 0 refine --list s/test.tsv --output-dir chain --poses found --skip-existing
+  cp lost.json found/case_012.poses.json
+  expect 7 refine --list s/test.tsv --output-dir chain --poses found --skip-existing
+  has err.txt "case 'case_012' failed"
+  has err.txt "poses"
+}
+
 @test "label maps and meshes of a first run are starts that lead to the same surface" {
   one labels.vtk --start-labels s/labels/case_012.nii.gz
   # Another program's grid and label value.
@@ -277,7 +292,11 @@ for way in ('ras', 'permuted', 'flipped', 'oblique'):
   expect 2 one one.vtk --mesh first.vtk --start-labels s/labels/case_012.nii.gz
   printf 'image\n%s\n' "$PWD/flat.nii.gz" > list.tsv
   expect 2 refine --list list.tsv --output-dir out --poses near.json
+  has err.txt "with --list give the folder of a run of hdn-detect"
+  expect 2 refine --list list.tsv --output-dir out --mesh first.vtk
   has err.txt "the starts stand in columns of the list"
+  expect 2 one one.vtk --poses s
+  has err.txt "'s' is a folder, which goes with --list"
   absent one.vtk
   expect 7 refine --list list.tsv --output-dir out
   grep -q "flat.*failed.*here are 0" out/status.tsv

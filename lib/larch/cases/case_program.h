@@ -97,6 +97,9 @@ struct CaseProgram {
   /// `names`: resolved, of all inputs and outputs of all cases.
   std::function<void(const CaseJob&, const Options&, const std::set<std::string>& names)>
       check_names{};
+  /// Fills in cells of a case of a list that flags tell, before anything is checked: files that a
+  /// folder has for it.
+  std::function<void(const Options&, Case&)> complete{};
   /// For --dry-run: checks what the header tells and throws what would be the failure of the case.
   std::function<CaseLook(const CaseJob&, const Options&, const Prepared&)> look =
       [](const CaseJob& job, const Options&, const Prepared&) { return look_at_image(job); };
@@ -133,6 +136,7 @@ struct AnyCaseProgram {
   std::function<void(const Context&)> prepare{};
   std::function<Outputs(const CaseJob&)> process{};
   std::function<void(const CaseJob&, const std::set<std::string>&)> check_names{};
+  std::function<void(Case&)> complete{};
   std::function<CaseLook(const CaseJob&)> look{};
   std::function<void(const CaseJob&)> read_more{};
 };
@@ -169,6 +173,7 @@ int run_case_app(const AppInfo& info, int argc, char** argv,
       cases.check_names(job, options, names);
     };
   }
+  if (cases.complete) any.complete = [&](Case& c) { cases.complete(options, c); };
   larch::detail::Program program = larch::detail::describe_program(info, options);
   program.check = [&](const GivenFlags& given) {
     images.check(given);

@@ -381,8 +381,9 @@ ListedCases::ListedCases(const detail::AnyCaseProgram& program, const CheckedRun
   }
   if (!images.are_sequences) wanted.more.push_back({kSeriesColumn});
   cases = images.list.select(wanted, read, images.carry);
-  for (const Case& c : cases) {
+  for (Case& c : cases) {
     check_id(c.id);
+    if (program.complete) program.complete(c);
     const std::vector<CaseOutput> outputs = images.files_of(c.id);
     files.push_back({larch::detail::case_record_name(images.output_dir, c.id), outputs,
                      images.companions(outputs)});

@@ -14,6 +14,7 @@
 #include "larch/core/error.h"
 #include "larch/image.h"
 #include "larch/picture/qc.h"
+#include "larch/pipeline/case_poses.h"
 #include "larch/pipeline/structures.h"
 #include "larch/pipeline/training_files.h"
 
@@ -31,7 +32,7 @@ struct RefinementJob {
 StartFiles start_of(const cases::CaseJob& c, const StartFiles& given) {
   StartFiles start = given;
   if (c.is_of_list) {
-    start = {c.row.cell(kPosesStart), c.row.label, c.row.cell(kMeshStart)};
+    start = {poses_file(c, {}), c.row.label, c.row.cell(kMeshStart)};
   }
   const int count =
       (start.poses.empty() ? 0 : 1) + (start.labels.empty() ? 0 : 1) + (start.mesh.empty() ? 0 : 1);
@@ -40,20 +41,6 @@ StartFiles start_of(const cases::CaseJob& c, const StartFiles& given) {
                      std::to_string(count));
   }
   return start;
-}
-
-/// Returns the pose of the structure in a file of poses, world.
-Pose pose_in_file(const std::string& path, const std::string& structure) {
-  std::string names;
-  for (const DetectedPose& one : read_any_poses(path)) {
-    if (one.name == structure) {
-      if (one.has_pose) return one.pose;
-      throw InputError("'" + path + "': '" + structure + "' is " + one.status +
-                       "; there is no pose to start from");
-    }
-    names += (names.empty() ? "" : ", ") + one.name;
-  }
-  throw InputError("'" + path + "' has no structure '" + structure + "'; it has " + names);
 }
 
 /// Reads the start of a case, which one of the files has.

@@ -20,8 +20,7 @@ inline constexpr cases::Product kBoundaryProducts[] = {
     {"qc", "qc", ".png", PathRole::kOutputPicture,
      "picture of three slices with the start in white and the result in colour (.png)"}};
 
-/// The columns of a list with the starts, beside label.
-inline constexpr const char* kPosesStart = "poses";
+/// The column of a list with meshes to start from, beside label and kPosesColumn.
 inline constexpr const char* kMeshStart = "mesh";
 
 /// The files of a start; one of them is given.

@@ -4,13 +4,11 @@
 
 #include "larch/app/outputs/outputs.h"
 #include "larch/core/context.h"
+#include "larch/pipeline/case_poses.h"
 #include "larch/pipeline/training_files.h"
 
 namespace larch::pipeline {
 
-/// The cell of a list with the file of a case's poses (.mrk.json or poses.json), in place of a
-/// label map.
-inline constexpr const char* kPosesColumn = "poses";
 /// From lists of images with label maps or poses to a network (larch/train.h): reads and trains;
 /// the outputs are the network and the picture of the recall of its stages, with figures. Throws as
 /// train_network.

@@ -32,31 +32,10 @@ bool is_missing(const std::string& path) {
   return fs::status(path, error).type() == fs::file_type::not_found;
 }
 
-/// Returns the file of a case; where there is none, the name that it most likely would have.
-std::string prediction_in(const std::string& folder, const std::string& id,
-                          const Endings& endings) {
-  cases::check_id(id);
-  const std::string stem = (fs::path(folder) / id).string();
-  for (const std::vector<std::string>& group : endings) {
-    std::string found;
-    for (const std::string& ending : group) {
-      if (is_missing(stem + ending)) continue;
-      if (!found.empty()) {
-        throw InputError("case '" + id + "': '" + found + "' and '" + stem + ending +
-                         "' may both be its prediction; leave one of them in the folder");
-      }
-      found = stem + ending;
-    }
-    if (!found.empty()) return found;
-  }
-  return stem + endings[0][0];
-}
-
 /// Looks for the predictions of all cases, in the folder if there is one.
 void find_predictions(const PairSource& source, Pairs& pairs) {
-  const Endings endings = endings_of(source.kind);
   for (Case& c : pairs.cases) {
-    if (!source.folder.empty()) c.image = prediction_in(source.folder, c.id, endings);
+    if (!source.folder.empty()) c.image = prediction_in(source.folder, c.id, source.kind);
     if (is_missing(c.image)) pairs.missing.insert(c.id);
   }
 }
@@ -112,6 +91,25 @@ void add_names(Pairs& pairs) {
 }
 
 }  // namespace
+
+std::string prediction_in(const std::string& folder, const std::string& id, PredictionKind kind) {
+  const Endings endings = endings_of(kind);
+  cases::check_id(id);
+  const std::string stem = (fs::path(folder) / id).string();
+  for (const std::vector<std::string>& group : endings) {
+    std::string found;
+    for (const std::string& ending : group) {
+      if (is_missing(stem + ending)) continue;
+      if (!found.empty()) {
+        throw InputError("case '" + id + "': '" + found + "' and '" + stem + ending +
+                         "' may both be its prediction; leave one of them in the folder");
+      }
+      found = stem + ending;
+    }
+    if (!found.empty()) return found;
+  }
+  return stem + endings[0][0];
+}
 
 Pairs find_pairs(const PairSource& source) {
   Pairs pairs;

@@ -36,6 +36,11 @@ struct Pairs {
   std::string note{};                          ///< which cases were chosen; may be empty
 };
 
+/// Returns the file of a case in a folder, by its id and the endings of the kind; where there is
+/// none, the name that it most likely would have. Throws InputError for an id that is no file name
+/// and for two files that may be it.
+std::string prediction_in(const std::string& folder, const std::string& id, PredictionKind kind);
+
 /// Finds the pairs. In a folder the prediction of a case is the file that a run of a program over a
 /// list writes there, or others in its place: the id and an ending of the kind. References are the
 /// column `reference` of the list, else `poses` or `label`; or the labels of the data set: of its

@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "larch/app/outputs/paths.h"
+#include "larch/cases/case_program.h"
+#include "larch/io/markups/markups.h"
+
+// The file of poses of a case: that of the flag --poses for one image; of a list the cell of its
+// column, or the file that a run of hdn-detect over the list left for the case in the folder that
+// --poses names then.
+namespace larch::pipeline {
+
+/// The column of a list with the file of a case's poses (.mrk.json or poses.json).
+inline constexpr const char* kPosesColumn = "poses";
+
+/// Throws UsageError for a folder beside one image, and a file beside a list.
+void check_poses(const InputList& poses, bool is_list);
+
+/// Puts the file of a case in such a folder into its column; an empty name has no effect. Throws
+/// InputError for two files that may be it.
+void complete_poses(const InputList& folder, Case& c);
+
+/// Returns the file of a case, empty if it has none. Throws InputError if the file is missing.
+std::string poses_file(const cases::CaseJob& c, const InputList& given);
+
+/// Returns what a file of poses says of a structure; nullptr: nothing.
+const DetectedPose* pose_named(const std::vector<DetectedPose>& poses, const std::string& name);
+
+/// Returns the names of a file of poses, for messages.
+std::string names_of(const std::vector<DetectedPose>& poses);
+
+/// Returns the pose of a structure in a file of poses, in LPS mm. Throws InputError if it does not
+/// have the structure, or tells that it was not found.
+Pose pose_in_file(const std::string& path, const std::string& structure);
+
+}  // namespace larch::pipeline
