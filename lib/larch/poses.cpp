@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <functional>
 #include <utility>
 
 #include "larch/core/parallel.h"
 #include "larch/image/preprocess.h"
+#include "larch/io/image/layers.h"
 #include "larch/models/layout.h"
 #include "larch/opened_model.h"
 
@@ -140,23 +140,11 @@ LabelVolume label_boxes(const FoundPoses& found, const Grid& grid, int threads) 
 }
 
 std::vector<LabelVolume> layered_boxes(const FoundPoses& found, const Grid& grid, int threads) {
-  std::vector<LabelVolume> layers{LabelVolume(grid)};
-  for (size_t k = 0; k < found.poses.size(); ++k) {
+  return layers_of(found.poses.size(), grid, [&](size_t k) {
     FoundPoses alone = found;
     for (size_t i = 0; i < found.poses.size(); ++i) alone.poses[i].has_pose &= i == k;
-    LabelVolume box = label_boxes(alone, grid, threads);
-    const auto has_room = [&](const LabelVolume& layer) {
-      return std::equal(box.begin(), box.end(), layer.begin(),
-                        [](int32_t a, int32_t b) { return a == 0 || b == 0; });
-    };
-    const auto layer = std::ranges::find_if(layers, has_room);
-    if (layer == layers.end()) {
-      layers.push_back(std::move(box));
-      continue;
-    }
-    std::transform(box.begin(), box.end(), layer->begin(), layer->begin(), std::plus<>());
-  }
-  return layers;
+    return label_boxes(alone, grid, threads);
+  });
 }
 
 }  // namespace larch
