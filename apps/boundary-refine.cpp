@@ -43,17 +43,19 @@ void check(const Options& o, const GivenFlags&) {
 }
 
 constexpr const char* kDescription =
-    "Draws a mesh of corresponding vertices to the boundary of a structure. The mean shape of the "
-    "model is placed by a pose (--poses of hdn-detect), by the fit to a label map (--start-labels, "
-    "of pbt-detect or anything else), or a mesh of an earlier run is taken (--mesh). Its vertices, "
-    "602 at first, then 1202 and 2402, go along their normals to where a boosting tree sees the "
-    "boundary; the displacements are smoothed, and the mesh stays near the shapes of the model. "
-    "Vertex i is the same place of the structure in all meshes of a model. The result does not "
-    "depend on the device or the number of threads.\n\n"
+    "Draws meshes of corresponding vertices to the boundaries of the structures of a model. Mean "
+    "shapes are placed by poses (--poses of hdn-detect), by the fit to a label map "
+    "(--start-labels, of pbt-detect or anything else), or a mesh of an earlier run is taken "
+    "(--mesh, where the model has one structure). The vertices of a mesh, 602 at first, then 1202 "
+    "and 2402, go along their normals to where a boosting tree sees the boundary; the "
+    "displacements are smoothed, and the mesh stays near the shapes of the model. Vertex i is the "
+    "same place of the structure in all meshes of a model. The result does not depend on the "
+    "device or the number of threads.\n\n"
     "A model of enough cases tells how sure the result is (confidence): found, uncertain or not "
     "found. Where it is not sure it tries six starts near the given one; the surest of their "
     "results counts if it is found. What is not found is written with the status 'rejected', and "
-    "the exit code is 7.\n\n"
+    "the exit code is 7. Of several structures those that are not found, or that the start lacks, "
+    "are left out with a message, and the case is rejected if none is left.\n\n"
     "With --list and --output-dir the model is loaded once, and each image starts from its column "
     "poses, label or mesh, or from <id>.poses.json in the folder that --poses names. The folder "
     "gets what --write says: <id>.vtk (mesh), <id>.nii.gz and "
@@ -68,7 +70,7 @@ constexpr const char* kDescription =
 int main(int argc, char** argv) {
   AppInfo info;
   info.name = "boundary-refine";
-  info.summary = "Draw a mesh to the learned boundary of a structure.";
+  info.summary = "Draw meshes to the learned boundaries of structures.";
   info.description = kDescription;
   info.examples = {
       "boundary-refine --model hippocampus.bnd --input patient.nii.gz --poses "
@@ -115,7 +117,7 @@ int main(int argc, char** argv) {
                      pipeline::kReference};
   program.figures = {"volume_ml",         "probability",      "displacement_mm",
                      "flipped_triangles", "without_boundary", "confidence"};
-  program.rejection = "the structure was not found";
+  program.rejection = "no structure was found";
   program.bytes_per_voxel = 0;
   return cases::run_case_app(info, argc, argv, program);
 }

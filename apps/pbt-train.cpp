@@ -48,7 +48,7 @@ struct ModelConfig {
   void fields(F&& f) {
     f(Field{"model", model,
             "voxels (a class of voxels, for pbt-detect), hdn (poses of structures, for hdn-detect) "
-            "or boundary (shape and boundary of a structure, for boundary-refine)"});
+            "or boundary (shapes and boundaries of structures, for boundary-refine)"});
     voxels.fields(f);
     f(Field{"about", about, "what the model says of itself"},
       Field{"hdn", hdn, "with model hdn: the network"},
@@ -141,7 +141,7 @@ struct Options {
     constexpr const char* kModels = ".pbt,.forest,.hdn,.bnd";
     f(Field{"output,o", output, "the model (.pbt, .forest, .hdn, .bnd)"}.endings(kModels),
       Field{"start-model", start_model,
-            "boundary: network (.hdn) with the structure, whose poses the refinement starts from"}
+            "boundary: network (.hdn) with the structures, whose poses the refinement starts from"}
           .endings(".hdn"),
       Field{"resume", resume, "go on from the checkpoint of an interrupted run"}
           .no_effect_on_results(),
@@ -302,15 +302,16 @@ int main(int argc, char** argv) {
       "trained and their probabilities averaged, with \"decision-forest\" a random forest of any "
       "number of classes (forest). With \"model\": \"hdn\" a hierarchical detection network is "
       "trained, in which boosting trees or decision forests find centre, orientation and size of "
-      "structures (hdn). With \"model\": \"boundary\" the shape of one structure is learned, and "
-      "boosting trees that tell places on its surface (boundary). See --help-config.";
+      "structures (hdn). With \"model\": \"boundary\" shapes of structures are learned, and "
+      "boosting "
+      "trees that tell places on their surfaces (boundary). See --help-config.";
   info.examples = {
       "pbt-train --list train.tsv --output liver.pbt",
       "pbt-train --list train.tsv --output liver.pbt --config c.json --labels.positive 5",
       "pbt-train --list train.tsv --output scene.forest --classifier decision-forest",
       "pbt-train --list train.tsv --output head.hdn --config hdn.json --plot recall.png",
       "pbt-train --list train.tsv --output hip.bnd --config boundary.json --start-model hip.hdn"};
-  info.results_version = 5;  // models say what they are for
+  info.results_version = 6;  // a boundary model has structures
   info.references = {
       "Tu, Probabilistic boosting-tree, ICCV 2005",
       "Sharp, Implementing decision trees and forests on a GPU, ECCV 2008",

@@ -20,17 +20,15 @@ namespace {
 
 constexpr double kMaximumLost = 0.5;  ///< vertices without a boundary, where no confidence is known
 
-const boundary::ResidentModel& boundary_of(const Model& model) {
-  return opened_as<boundary::ResidentModel>(model, "one of a boundary");
-}
-
-Pose pose_of_labels(const BoundaryStart& start, const boundary::Model& model) {
-  const Volume<uint8_t> mask = pose::structure_mask(start.labels, model.labels);
-  if (!mask.empty()) return pose::fit_pose(mask, model.mean_distance_mm).pose;
-  // A program that finds one structure gives it a label of its own.
-  const Volume<uint8_t> any = pose::structure_mask(start.labels, {});
-  if (any.empty()) throw InputError(start.name + " is empty: it has no voxel to start from");
-  return pose::fit_pose(any, model.mean_distance_mm).pose;
+/// Returns a structure of a model; no name: its only one. Throws UsageError.
+const boundary::ResidentModel& structure_of(const Model& model, const std::string& name) {
+  const auto& all = opened_as<boundary::ResidentModels>(model, "one of boundaries");
+  std::string names;
+  for (const boundary::ResidentModel& one : all) {
+    if (one.model.structure == name || (name.empty() && all.size() == 1)) return one;
+    names += (names.empty() ? "" : ", ") + one.model.structure;
+  }
+  throw UsageError("the model has no structure '" + name + "'; it has " + names);
 }
 
 /// Throws InputError unless a refinement can start from a mesh.
@@ -61,7 +59,8 @@ Mesh world_mesh(const Grid& grid, const std::vector<Vec3d>& vertices_mm) {
 }
 
 /// Throws InputError if the whole start lies outside of the image; says so if a part does.
-std::string check_inside(const Mesh& start, const Grid& grid) {
+std::string check_inside(const Mesh& start, const Grid& grid, const std::string& structure) {
+  const std::string what = "the start" + (structure.empty() ? "" : " of '" + structure + "'");
   size_t outside = 0;
   for (const Vec3d& at : start.vertices_mm) {
     const Vec3d index = index_from_world(grid, at);
@@ -72,10 +71,10 @@ std::string check_inside(const Mesh& start, const Grid& grid) {
     outside += is_inside ? 0 : 1;
   }
   if (outside == start.vertices_mm.size()) {
-    throw InputError("the start lies outside of the image; is it of another image or frame?");
+    throw InputError(what + " lies outside of the image; is it of another image or frame?");
   }
   if (outside == 0) return {};
-  return "a part of the start lies outside of the image (" + std::to_string(outside) + " of " +
+  return "a part of " + what + " lies outside of the image (" + std::to_string(outside) + " of " +
          std::to_string(start.vertices_mm.size()) +
          " vertices), where there is no boundary to find";
 }
@@ -84,7 +83,7 @@ std::string check_inside(const Mesh& start, const Grid& grid) {
 boundary::Start make_start(const BoundaryStart& given, const boundary::Model& model,
                            const Grid& space, Mesh& mesh) {
   boundary::Start start;
-  if (!given.pose && given.labels.empty()) {
+  if (!given.pose) {
     check_mesh(given);
     for (const Vec3d& at : given.mesh.vertices_mm) {
       start.vertices_mm.push_back(grid_mm_of_world(space, at));
@@ -93,7 +92,7 @@ boundary::Start make_start(const BoundaryStart& given, const boundary::Model& mo
     start.vertices_mm.resize(static_cast<size_t>(mesh::kTemplateVertices[0]));
     return start;
   }
-  start.pose = hdn::grid_from_world(space, given.pose ? *given.pose : pose_of_labels(given, model));
+  start.pose = hdn::grid_from_world(space, *given.pose);
   mesh = world_mesh(space, boundary::placed_mean(model, start.pose));
   return start;
 }
@@ -186,36 +185,63 @@ void add_figures(const boundary::Model& model, RefinedBoundary& out) {
 
 }  // namespace
 
+std::vector<RefinedBoundary> refine_boundaries(const Model& opened, Volume<float> image,
+                                               std::span<const BoundaryStart> given,
+                                               const Context& context, const std::string& name) {
+  std::vector<RefinedBoundary> all(given.size());
+  if (all.empty()) return all;
+  const Grid grid = image.grid();
+  Volume<int16_t> voxels;
+  std::vector<boundary::Start> starts;
+  {
+    const Step step(all[0].seconds, "model space", 0, context);
+    const image::ModelSpace& space = structure_of(opened, given[0].structure).model.space;
+    voxels = image::to_model_space(image, space, context, name);
+    image = {};
+    for (size_t k = 0; k < all.size(); ++k) {
+      starts.push_back(make_start(given[k], structure_of(opened, given[k].structure).model,
+                                  voxels.grid(), all[k].start));
+      all[k].remark = check_inside(all[k].start, grid, given[k].structure);
+    }
+  }
+  const Turn turn = context.turn();
+  {
+    const Step step(all[0].seconds, "refinement", 0.3, turn.context());
+    for (size_t k = 0; k < all.size(); ++k) {
+      const boundary::ResidentModel& resident = structure_of(opened, given[k].structure);
+      const auto images = boundary::make_images(
+          resident, voxels, image::extent_of(grid, voxels.grid()), turn.context());
+      boundary::Refined refined =
+          refine_surely(resident, images, starts[k], all[k].confidence, turn.context());
+      boundary::slide(resident.model, refined);
+      all[k].mesh = world_mesh(voxels.grid(), refined.vertices_mm);
+      all[k].probability = std::move(refined.probability);
+      all[k].displacement_mm = displacements(all[k].start, all[k].mesh);
+      add_figures(resident.model, all[k]);
+    }
+  }
+  return all;
+}
+
 RefinedBoundary refine_boundary(const Model& opened, Volume<float> image,
                                 const BoundaryStart& given, const Context& context,
                                 const std::string& name) {
-  const boundary::ResidentModel& resident = boundary_of(opened);
-  const boundary::Model& model = resident.model;
-  RefinedBoundary out;
-  const Grid grid = image.grid();
-  Volume<int16_t> voxels;
-  boundary::Start start;
-  {
-    const Step step(out.seconds, "model space", 0, context);
-    voxels = image::to_model_space(image, model.space, context, name);
-    image = {};
-    start = make_start(given, model, voxels.grid(), out.start);
-    out.remark = check_inside(out.start, grid);
+  return std::move(refine_boundaries(opened, std::move(image), {&given, 1}, context, name)[0]);
+}
+
+Pose pose_of_labels(const Model& opened, const std::string& structure, const LabelVolume& labels,
+                    const std::string& name) {
+  const boundary::Model& model = structure_of(opened, structure).model;
+  Volume<uint8_t> mask = pose::structure_mask(labels, model.labels);
+  if (mask.empty() && opened.structures().size() == 1) {
+    // A program that finds one structure gives it a label of its own.
+    mask = pose::structure_mask(labels, {});
+    if (mask.empty()) throw InputError(name + " is empty: it has no voxel to start from");
   }
-  {
-    const Turn turn = context.turn();
-    const Step step(out.seconds, "refinement", 0.3, turn.context());
-    const auto images = boundary::make_images(
-        resident, voxels, image::extent_of(grid, voxels.grid()), turn.context());
-    boundary::Refined refined =
-        refine_surely(resident, images, start, out.confidence, turn.context());
-    boundary::slide(model, refined);
-    out.mesh = world_mesh(voxels.grid(), refined.vertices_mm);
-    out.probability = std::move(refined.probability);
+  if (mask.empty()) {
+    throw InputError(name + " has no voxel of '" + model.structure + "' to start from");
   }
-  out.displacement_mm = displacements(out.start, out.mesh);
-  add_figures(model, out);
-  return out;
+  return pose::fit_pose(mask, model.mean_distance_mm).pose;
 }
 
 LabelVolume labels_of(const Mesh& mesh, const Grid& grid, int32_t label, const Context& context) {
@@ -224,10 +250,10 @@ LabelVolume labels_of(const Mesh& mesh, const Grid& grid, int32_t label, const C
 }
 
 std::string check_start(const Model& opened, const BoundaryStart& given, const Grid& grid) {
-  const boundary::Model& model = boundary_of(opened).model;
+  const boundary::Model& model = structure_of(opened, given.structure).model;
   Mesh start;
   make_start(given, model, image::model_grid(grid, model.space), start);
-  return check_inside(start, grid);
+  return check_inside(start, grid, given.structure);
 }
 
 }  // namespace larch

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/models.h"
 
+#include <set>
 #include <utility>
 
 #include "larch/config/config.h"
@@ -37,7 +38,7 @@ models::AnyModel read(const std::string& path, std::optional<ModelKind> kind,
                       const DigestSink& digest) {
   if (!kind) return models::read_any_model(path, digest);
   if (*kind == ModelKind::kNetwork) return models::read_model<hdn::Model>(path, digest);
-  if (*kind == ModelKind::kBoundary) return models::read_model<boundary::Model>(path, digest);
+  if (*kind == ModelKind::kBoundary) return models::read_model<boundary::Models>(path, digest);
   return std::visit([](auto m) { return models::AnyModel(std::move(m)); },
                     models::read_voxel_model(path, digest));
 }
@@ -63,7 +64,7 @@ int64_t bytes_of(const hdn::ResidentModel& network, const Grid& grid, const Grid
 
 /// Returns the memory of an image, and of each resolution voxels and texels, together a seventh
 /// more.
-int64_t bytes_of(const boundary::ResidentModel&, const Grid& grid, const Grid& space) {
+int64_t bytes_of(const boundary::ResidentModels&, const Grid& grid, const Grid& space) {
   const auto per_voxel = static_cast<int64_t>(sizeof(int16_t) + sizeof(image::Texel));
   return 4 * grid.voxels() + 2 * space.voxels() + per_voxel * space.voxels() * 8 / 7;
 }
@@ -77,7 +78,7 @@ const voxels::ImageModel& image_model(const Model& model) {
 
 ModelKind Model::kind() const {
   if (std::holds_alternative<hdn::ResidentModel>(opened_->any)) return ModelKind::kNetwork;
-  if (std::holds_alternative<boundary::ResidentModel>(opened_->any)) return ModelKind::kBoundary;
+  if (std::holds_alternative<boundary::ResidentModels>(opened_->any)) return ModelKind::kBoundary;
   return ModelKind::kVoxels;
 }
 
@@ -105,9 +106,15 @@ LabelTable Model::structures() const {
     const picture::Rgb c = picture::palette_colour(value);
     table.push_back({value, name, {c.r, c.g, c.b}});
   };
-  if (const auto* refined = std::get_if<boundary::ResidentModel>(&opened_->any)) {
-    const std::vector<int32_t>& labels = refined->model.labels;
-    add(labels.size() == 1 ? labels[0] : 1, refined->model.structure);
+  if (const auto* refined = std::get_if<boundary::ResidentModels>(&opened_->any)) {
+    std::set<int32_t> own;  // the single labels
+    for (const auto& s : *refined) {
+      if (s.model.labels.size() == 1) own.insert(s.model.labels[0]);
+    }
+    for (const auto& s : *refined) {
+      const bool is_own = own.size() == refined->size();
+      add(is_own ? s.model.labels[0] : static_cast<int32_t>(table.size()) + 1, s.model.structure);
+    }
     return table;
   }
   for (const auto& s : std::get<hdn::ResidentModel>(opened_->any).model.structures) {
@@ -116,9 +123,9 @@ LabelTable Model::structures() const {
   return table;
 }
 
-Model::TrainedLabels Model::trained_labels() const {
-  if (const auto* refined = std::get_if<boundary::ResidentModel>(&opened_->any)) {
-    return {refined->model.labels};
+Model::TrainedLabels Model::trained_labels(size_t structure) const {
+  if (const auto* refined = std::get_if<boundary::ResidentModels>(&opened_->any)) {
+    return {refined->at(structure).model.labels};
   }
   if (kind() != ModelKind::kVoxels) return {};
   voxels::TrainConfig config;
@@ -139,8 +146,11 @@ Model open_model(models::AnyModel model, const Device& device, const NetworkConf
   Opened opened;
   if (auto* network = std::get_if<hdn::Model>(&model)) {
     opened.any = resident(std::move(*network), config, device);
-  } else if (auto* boundary = std::get_if<boundary::Model>(&model)) {
-    opened.any = boundary::make_resident(std::move(*boundary), device);
+  } else if (auto* boundaries = std::get_if<boundary::Models>(&model)) {
+    auto& all = opened.any.emplace<boundary::ResidentModels>();
+    for (boundary::Model& one : boundaries->structures) {
+      all.push_back(boundary::make_resident(std::move(one), device));
+    }
   } else if (auto* forest = std::get_if<forest::Model>(&model)) {
     opened.any = std::move(*forest);
   } else {
@@ -154,8 +164,8 @@ ModelFit fit_of(const Model& model, const Grid& grid, const std::string& name) {
   if (const auto* network = std::get_if<hdn::ResidentModel>(&model.opened().any)) {
     fit.grid = image::model_grid(grid, network->model.space, name);
     fit.bytes = bytes_of(*network, grid, fit.grid);
-  } else if (const auto* refined = std::get_if<boundary::ResidentModel>(&model.opened().any)) {
-    fit.grid = image::model_grid(grid, refined->model.space, name);
+  } else if (const auto* refined = std::get_if<boundary::ResidentModels>(&model.opened().any)) {
+    fit.grid = image::model_grid(grid, refined->at(0).model.space, name);
     fit.bytes = bytes_of(*refined, grid, fit.grid);
   } else {
     fit.grid = image::model_grid(grid, image_model(model).space, name);

@@ -66,16 +66,17 @@ class Model {
   bool has_background() const;
   /// The images that it takes together, by name; empty: one image.
   const std::vector<std::string>& components() const;
-  /// Returns what it finds, in the order of the results. A network's structures count from 1; the
-  /// classes of a model of voxels are those beside the background.
+  /// Returns what it finds, in the order of the results. A network's structures count from 1, and
+  /// so do those of a boundary model unless each has one label and all of them differ, which are
+  /// their values then; the classes of a model of voxels are those beside the background.
   LabelTable structures() const;
-  /// Returns the label values that the training took for the one structure of the model, none for
-  /// all but 0, and those that it left out. A network's structures have none. Throws UsageError if
-  /// the model does not tell.
+  /// Returns the label values that the training took for a structure of a boundary model, by its
+  /// place, or for the one of another model, none for all but 0, and those that it left out. A
+  /// network's structures have none. Throws UsageError if the model does not tell.
   struct TrainedLabels {
     std::vector<int> positive{}, ignored{};
   };
-  TrainedLabels trained_labels() const;
+  TrainedLabels trained_labels(size_t structure = 0) const;
 
  private:
   std::shared_ptr<const Opened> opened_;

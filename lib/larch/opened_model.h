@@ -15,7 +15,7 @@ namespace larch {
 
 /// Networks and boundaries are on the device; trees of voxels are sent with each image.
 struct Model::Opened {
-  std::variant<pbt::Model, forest::Model, hdn::ResidentModel, boundary::ResidentModel> any;
+  std::variant<pbt::Model, forest::Model, hdn::ResidentModel, boundary::ResidentModels> any;
 };
 
 /// The model as M. Throws UsageError, which says what is `needed`, if it is of another kind.

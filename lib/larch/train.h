@@ -34,6 +34,7 @@ struct TrainReport;
 }  // namespace hdn
 namespace boundary {
 struct Model;
+struct Models;
 struct TrainReport;
 }  // namespace boundary
 
@@ -53,8 +54,9 @@ struct TrainingCase {
 /// The cases of a training, which are asked for one by one, so that their images need not be in
 /// memory together.
 struct TrainingCases {
-  std::vector<std::string> ids;               ///< for messages
-  std::function<TrainingCase(size_t)> read;   ///< is called once for each case
+  std::vector<std::string> ids;  ///< for messages
+  /// Is called once for each case, and for boundaries once for each structure.
+  std::function<TrainingCase(size_t)> read;
   std::function<Grid(size_t)> grid;           ///< of an image, before it is read
   std::function<LabelVolume(size_t)> labels;  ///< of an image, before it is read
   std::vector<DatasetLabel> declared{};       ///< what a data set calls its labels
@@ -74,8 +76,9 @@ struct TrainResult {
   std::vector<std::pair<std::string, double>> figures{};
   /// Of a forest: Dice of the classes in held-out volumes, by name.
   std::vector<std::pair<std::string, double>> class_dice{};
-  std::shared_ptr<const hdn::TrainReport> network{};        ///< of a network
-  std::shared_ptr<const boundary::TrainReport> boundary{};  ///< of a boundary
+  std::shared_ptr<const hdn::TrainReport> network{};  ///< of a network
+  /// Of boundaries, by structure.
+  std::shared_ptr<const std::vector<boundary::TrainReport>> boundary{};
   std::vector<size_t> held_out{};  ///< of trees and forests: the numbers of such cases
 };
 
@@ -102,12 +105,14 @@ TrainResult train_network(const TrainingCases& cases, hdn::HdnConfig config,
                           const voxels::TrainConfig& shared, const TrainingRun& run,
                           const Context& context);
 
-/// Trains shape and boundary of a structure on images with label maps; cases without it are left
-/// out. `network`: has the structure, its mean shape gives the poses and its errors displace them;
-/// null: both are found from the cases and the configuration. `shared`: of its keys
-/// space.intensity, space.padding, tree and ensemble count. Figures: training_cases, modes, recall
-/// and distance_mm of the last level. Throws InputError, UsageError, MemoryError, and Stopped after
-/// a checkpoint.
+/// Trains shapes and boundaries of structures, one after another, on images with label maps; cases
+/// without a structure are left out of it. `network`: has the structures, their mean shapes give
+/// the poses and their errors displace them; null: both are found from the cases and the
+/// configuration, for one structure. `shared`: of its keys space.intensity, space.padding, tree and
+/// ensemble count. A structure is what it would be alone; the second one has the checkpoint ".2"
+/// behind the name of the first one's. Figures: means over the structures of training_cases, modes,
+/// recall and distance_mm of the last level. Throws InputError, UsageError, MemoryError, and
+/// Stopped after a checkpoint.
 TrainResult train_boundary(const TrainingCases& cases, boundary::BoundaryConfig config,
                            const voxels::TrainConfig& shared, const hdn::Model* network,
                            const TrainingRun& run, const Context& context);
@@ -132,13 +137,13 @@ std::set<int> label_values(const TrainingCases& cases, const voxels::TrainConfig
 /// configuration gives the spacing.
 image::ModelSpace model_space(const std::vector<Grid>& grids, const voxels::SpaceConfig& config);
 
-/// A network without detectors, and a boundary without a shape, as a training begins with; they
-/// complete the configuration. Throw UsageError, and InputError for a network without the
+/// A network without detectors, and boundaries without shapes, as a training begins with; they
+/// complete the configuration. Throw UsageError, and InputError for a network without a
 /// structure.
 hdn::Model start_network(hdn::HdnConfig& config, const voxels::TrainConfig& shared,
                          const std::vector<DatasetLabel>& declared, uint64_t seed);
-boundary::Model start_boundary(boundary::BoundaryConfig& config, const voxels::TrainConfig& shared,
-                               const hdn::Model* network);
+boundary::Models start_boundary(boundary::BoundaryConfig& config, const voxels::TrainConfig& shared,
+                                const hdn::Model* network);
 /// Tell which structures of the model a case has, whose images may be missing; add its labels to
 /// `seen`. Throw InputError for a structure of too few voxels for a pose. The one of a boundary
 /// warns where the structure does not occur.

@@ -13,6 +13,7 @@
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/data/volume.h"
+#include "larch/files/file.h"
 #include "larch/hdn/train/train.h"
 #include "larch/models/checkpoint.h"
 #include "larch/pose/distance_map.h"
@@ -163,13 +164,36 @@ std::vector<hdn::TrainingCase> posed_cases(const TrainingCases& cases, const hdn
   return posed;
 }
 
+/// Returns a configuration for each structure, and completes the names of the structures.
+std::vector<boundary::BoundaryConfig> by_structure(boundary::BoundaryConfig& config,
+                                                   const hdn::Model* network) {
+  std::vector<std::string>& names = config.structures;
+  if (names.empty() && network == nullptr) names = {"structure"};
+  if (names.empty()) {
+    for (const hdn::Structure& s : network->structures) names.push_back(s.name);
+  }
+  if (names.size() > 1 && (network == nullptr || !config.labels.empty())) {
+    throw UsageError(
+        "boundary/structures: several structures have the labels that --start-model knows, not "
+        "boundary/labels");
+  }
+  std::vector<boundary::BoundaryConfig> all(names.size(), config);
+  for (size_t s = 0; s < names.size(); ++s) {
+    if (std::ranges::count(names, names[s]) > 1) {
+      throw UsageError("boundary/structures: '" + names[s] + "' stands twice");
+    }
+    all[s].structures = {names[s]};
+  }
+  return all;
+}
+
 /// The structure as a network knows it, or as the configuration says.
 struct KnownStructure {
   Volume<float> mean_distance_mm{};
   pose::RelativeGaussian errors{};
 };
 
-/// Completes the configuration by a network.
+/// Completes the configuration of a structure by a network.
 KnownStructure known_structure(boundary::BoundaryConfig& config, const hdn::Model* network) {
   if (config.refine.search != boundary::ShapeSearch::kBoundary) {
     config::require_default(config.refine, "boundary.refine.", "--boundary.refine.search boundary",
@@ -177,24 +201,19 @@ KnownStructure known_structure(boundary::BoundaryConfig& config, const hdn::Mode
   }
   KnownStructure known;
   known.errors = boundary::errors_of(config);
-  if (network == nullptr) {
-    if (config.structure.empty()) config.structure = "structure";
-    return known;
-  }
-  const auto found = std::ranges::find_if(network->structures, [&](const auto& s) {
-    return config.structure.empty() || s.name == config.structure;
-  });
+  if (network == nullptr) return known;
+  const std::string& name = config.structures.at(0);
+  const auto found = std::ranges::find(network->structures, name, &hdn::Structure::name);
   if (found == network->structures.end()) {
     std::string names;
     for (const auto& s : network->structures) names += (names.empty() ? "" : ", ") + s.name;
-    throw InputError("boundary/structure: the network has no structure '" + config.structure +
-                     "'; it has " + names);
+    throw InputError("boundary/structures: the network has no structure '" + name + "'; it has " +
+                     names);
   }
   if (found->mean_distance_mm.empty()) {
-    throw InputError("the network has no mean shape of '" + found->name +
+    throw InputError("the network has no mean shape of '" + name +
                      "': train it on label maps with hdn/orientation fit");
   }
-  config.structure = found->name;
   if (config.labels.empty()) config.labels.assign(found->labels.begin(), found->labels.end());
   known.mean_distance_mm = found->mean_distance_mm;
   if (found->errors.count > 1) {
@@ -214,7 +233,8 @@ Volume<uint8_t> mask_of(const TrainingCase& c, const boundary::Model& model, std
   });
   Volume<uint8_t> mask = pose::structure_mask(used, model.labels);
   if (mask.empty()) {
-    context.warn("'" + c.name + "': the structure does not occur; the case is left out");
+    context.warn("'" + c.name + "': '" + model.structure +
+                 "' does not occur; the case is left out");
   } else {
     pose::check_mask(mask, "'" + c.name + "'");
   }
@@ -266,8 +286,8 @@ void fit_cases(const KnownStructure& known, std::vector<SurfaceCase>& all, bound
   for (size_t i = 0; i < all.size(); ++i) {
     all[i].pose = poses[i].pose;
     if (poses[i].touches_border) {
-      context.warn("case '" + all[i].name +
-                   "': the structure touches the border of the image, where its surface is none");
+      context.warn("case '" + all[i].name + "': '" + model.structure +
+                   "' touches the border of the image, where its surface is none");
     }
   }
 }
@@ -304,9 +324,10 @@ void learn_shape(const std::vector<SurfaceCase>& all, boundary::Model& model,
   report.accepted = accepted.size();
   report.distance_voxels /= static_cast<double>(accepted.size());
   model.shape = shape::make_shape_model(accepted, accepted_poses, context);
-  context.info("shape: " + std::to_string(accepted.size()) + " of " + std::to_string(all.size()) +
-               " cases, " + text_of("%.2f voxels", report.distance_voxels) +
-               " off their surfaces, " + std::to_string(model.shape.modes.size()) + " modes with " +
+  context.info("shape of '" + model.structure + "': " + std::to_string(accepted.size()) + " of " +
+               std::to_string(all.size()) + " cases, " +
+               text_of("%.2f voxels", report.distance_voxels) + " off their surfaces, " +
+               std::to_string(model.shape.modes.size()) + " modes with " +
                text_of("%.0f %%", 100 * model.shape.quality.share) + " of the variance");
   if (accepted.size() < shape::kMinimumCases) {
     context.warn("fewer than " + std::to_string(shape::kMinimumCases) +
@@ -341,17 +362,21 @@ std::vector<boundary::TrainingCase> boundary_cases(std::vector<SurfaceCase> all,
 
 }  // namespace
 
-boundary::Model start_boundary(boundary::BoundaryConfig& config, const voxels::TrainConfig& shared,
-                               const hdn::Model* network) {
+boundary::Models start_boundary(boundary::BoundaryConfig& config, const voxels::TrainConfig& shared,
+                                const hdn::Model* network) {
   image::check_rule(shared.space.intensity);
-  known_structure(config, network);
-  boundary::Model model;
   const double mm = config.finest_spacing_mm;
-  model.space = {{mm, mm, mm}, image::Orientation::kWorld, shared.space.intensity};
-  model.structure = config.structure;
-  model.labels.assign(config.labels.begin(), config.labels.end());
-  model.refine = config.refine;
-  return model;
+  boundary::Models models;
+  models.space = {{mm, mm, mm}, image::Orientation::kWorld, shared.space.intensity};
+  for (boundary::BoundaryConfig& of : by_structure(config, network)) {
+    known_structure(of, network);
+    boundary::Model& model = models.structures.emplace_back();
+    model.space = models.space;
+    model.structure = of.structures[0];
+    model.labels.assign(of.labels.begin(), of.labels.end());
+    model.refine = config.refine;
+  }
+  return models;
 }
 
 std::vector<bool> structures_of(const TrainingCase& c, const hdn::Model& start,
@@ -408,18 +433,17 @@ TrainResult train_network(const TrainingCases& cases, hdn::HdnConfig config,
   return {std::make_shared<models::AnyModel>(std::move(model)), std::move(figures), {}, report};
 }
 
-TrainResult train_boundary(const TrainingCases& cases, boundary::BoundaryConfig config,
-                           const voxels::TrainConfig& given, const hdn::Model* network,
-                           const TrainingRun& run, const Context& side) {
-  const Turn turn = side.turn();
-  const Context& context = turn.context();
-  const voxels::TrainConfig shared = voxels::with_constants(given);
-  boundary::Model model = start_boundary(config, shared, network);
+namespace {
+
+boundary::Model train_structure(const TrainingCases& cases, boundary::BoundaryConfig config,
+                                const voxels::TrainConfig& shared, const hdn::Model* network,
+                                const TrainingRun& run, boundary::TrainReport& report,
+                                const Context& context) {
+  boundary::Model model = std::move(start_boundary(config, shared, network).structures[0]);
   const KnownStructure known = known_structure(config, network);
   std::vector<SurfaceCase> all = surface_cases(cases, model, context);
   fit_cases(known, all, model, context);
-  const auto report = std::make_shared<boundary::TrainReport>();
-  learn_shape(all, model, *report, context);
+  learn_shape(all, model, report, context);
   const std::vector<boundary::TrainingCase> learned =
       boundary_cases(std::move(all), config, model, context);
   const std::string settings =
@@ -435,25 +459,61 @@ TrainResult train_boundary(const TrainingCases& cases, boundary::BoundaryConfig 
   const models::TrainingCheckpoint<boundary::PartialTraining> checkpoint(
       run.checkpoint, run.resume, models::fingerprint(settings, context.seed, digests),
       [](const boundary::PartialTraining& partial) {
-        return std::to_string(partial.report.size()) + " levels";
+        return std::to_string(partial.report.size()) + " levels of '" + partial.model.structure +
+               "'";
       },
       context);
   model = boundary::train_boundary(learned, model, config, shared, known.errors, checkpoint.hooks(),
-                                   report->levels, context);
+                                   report.levels, context);
   if (!model.confidence.is_known()) {
-    context.warn(
-        "too few cases (or one fold) to learn how sure results are: boundary-refine will "
-        "not tell whether it is in the right place");
+    context.warn("'" + model.structure +
+                 "': too few cases (or one fold) to learn how sure results are: boundary-refine "
+                 "will not tell whether it is in the right place");
   }
-  model.info.tool_version = run.tool_version;
-  model.info.training_config_json = settings;
-  model.info.about = models::about_model(run.card, model.info.case_digests);
+  return model;
+}
+
+}  // namespace
+
+TrainResult train_boundary(const TrainingCases& cases, boundary::BoundaryConfig config,
+                           const voxels::TrainConfig& given, const hdn::Model* network,
+                           const TrainingRun& run, const Context& side) {
+  const Turn turn = side.turn();
+  Context context = turn.context();
+  const voxels::TrainConfig shared = voxels::with_constants(given);
+  boundary::Models models = start_boundary(config, shared, network);
+  ModelInfo& info = models.info;
+  info = {run.tool_version, {}, {}, context.seed, {}};
+  info.training_config_json =
+      Json{{"shared", config::to_json(shared)}, {"boundary", config::to_json(config)}}.dump();
+  const auto reports = std::make_shared<std::vector<boundary::TrainReport>>();
   std::vector<std::pair<std::string, double>> figures{
-      {"training_cases", double(learned.size())},
-      {"modes", double(model.shape.modes.size())},
-      {"recall", report->levels.back().recall},
-      {"distance_mm", report->levels.back().after_mm}};
-  return {std::make_shared<models::AnyModel>(std::move(model)), std::move(figures), {}, {}, report};
+      {"training_cases", 0}, {"modes", 0}, {"recall", 0}, {"distance_mm", 0}};
+  const auto count = static_cast<double>(models.structures.size());
+  for (const boundary::BoundaryConfig& of : by_structure(config, network)) {
+    const size_t s = reports->size();
+    context.progress_sink = [&](double part, std::string_view phrase) {
+      turn.context().progress((static_cast<double>(s) + part) / count,
+                              "'" + of.structures[0] + "': " + std::string(phrase));
+    };
+    TrainingRun own = run;
+    if (s > 0 && !run.checkpoint.empty()) {
+      own.checkpoint += "." + std::to_string(s + 1);
+      own.resume = run.resume && is_file(own.checkpoint);
+    }
+    boundary::TrainReport& report = reports->emplace_back();
+    boundary::Model& model = models.structures[s];
+    model = train_structure(cases, of, shared, network, own, report, context);
+    const std::vector<std::string>& digests = model.info.case_digests;
+    info.case_digests.insert(info.case_digests.end(), digests.begin(), digests.end());
+    figures[0].second += static_cast<double>(digests.size()) / count;
+    figures[1].second += static_cast<double>(model.shape.modes.size()) / count;
+    figures[2].second += report.levels.back().recall / count;
+    figures[3].second += report.levels.back().after_mm / count;
+  }
+  info.about = models::about_model(run.card, info.case_digests);
+  return {
+      std::make_shared<models::AnyModel>(std::move(models)), std::move(figures), {}, {}, reports};
 }
 
 }  // namespace larch

@@ -16,7 +16,7 @@ setup_file() {
 {
   "model": "boundary",
   "boundary": {
-    "structure": "object_1", "labels": [1], "halvings": [0, 0], "folds": 2, "starts": 1,
+    "structures": ["object_1"], "labels": [1], "halvings": [0, 0], "folds": 2, "starts": 1,
     "refine": {"search_modes": 1},
     "positives_per_volume": 100, "negatives_per_volume": 200
   },
@@ -125,20 +125,21 @@ with_mesh() { python "$MESH$1"; }
   python "
 t = load('organ.report.json')
 assert t['metrics']['training_cases'] == 12 and t['metrics']['modes'] == 11, t['metrics']
-assert t['shape']['accepted'] == 12 and t['shape']['rejected'] == [], t['shape']
-assert t['shape']['distance_voxels'] < 0.5 and t['shape']['generalisation_mm'] < 0.5
-assert [l['vertices'] for l in t['levels']] == [602, 1202]
-for l in t['levels']:
+[s] = t['structures']
+assert s['name'] == 'object_1' and s['shape']['accepted'] == 12 and s['shape']['rejected'] == [], s
+assert s['shape']['distance_voxels'] < 0.5 and s['shape']['generalisation_mm'] < 0.5
+assert [l['vertices'] for l in s['levels']] == [602, 1202]
+for l in s['levels']:
     assert 4 <= l['range_voxels'] <= 12 and l['positives'] == 1200 and l['recall'] > 0.7, l
     assert l['distance_after_mm'] < l['distance_before_mm'], l
-assert t['metrics']['distance_mm'] == t['levels'][1]['distance_after_mm'] < 0.6
+assert t['metrics']['distance_mm'] == s['levels'][1]['distance_after_mm'] < 0.6
 assert open('modes.png', 'rb').read(4) == b'\x89PNG'"
   expect 0 "$BIN/pbt-train" --inspect organ.bnd
-  has out.txt "shape and boundary of a structure, kind boundary 2"
+  has out.txt "shapes and boundaries of structures, kind boundary 3"
   has out.txt "modes (11)"
-  has out.txt "quality: cases 12"
+  has out.txt "shape/quality: cases 12"
   expect 0 "$BIN/pbt-train" --inspect organ.bnd --export-json m.json
-  python "assert load('m.json')['meta']['structure'] == 'object_1', load('m.json').keys()"
+  python "assert load('m.json')['structures'][0]['name'] == 'object_1', load('m.json').keys()"
 }
 
 @test "the same model for any number of threads, order of the list, and after a stop" {
@@ -165,8 +166,8 @@ assert open('modes.png', 'rb').read(4) == b'\x89PNG'"
 @test "two cases are enough for a mean without modes, which is warned of" {
   has two.txt "fewer than 10 shapes: the model has a mean and no modes"
   expect 0 "$BIN/pbt-train" --inspect two.bnd
-  has out.txt "modes (0)"
-  has out.txt "quality: cases 2,"
+  has out.txt "modes []"
+  has out.txt "shape/quality: cases 2,"
   with_mesh "assert mesh('coarse.vtk')[0].shape == (602, 3)"
   expect 0 "$BIN/evaluate" --kind meshes --prediction coarse.vtk --reference s/labels/case_012.nii.gz --report r.json
   python "assert load('r.json')['metrics']['mssd_mm'] < 1, load('r.json')['metrics']"
@@ -373,7 +374,7 @@ off('beside', 1, -1, 1)"
   has err.txt "case 'off': a part of the start lies outside of the image"
   python "
 cases = {c['id']: c for c in load('r.json')['cases']}
-status = {id: c['structure']['status'] for id, c in cases.items()}
+status = {id: c['structures'][0]['status'] for id, c in cases.items()}
 assert status['near'] == status['beside'] == 'found' and status['off'] == 'not found', status
 assert status['noise'] != 'found', status
 assert cases['near']['metrics']['confidence'] > 0.8 > 0.5 > cases['off']['metrics']['confidence'], cases
@@ -387,7 +388,8 @@ assert 'object_1\' is not found (confidence ' in row and 'outside of the image' 
     --output few.vtk --report f.json
   python "
 f = load('f.json')
-assert f['structure'] == {'name': 'object_1', 'status': 'found'} and 'confidence' not in f['metrics'], f"
+[s] = f['structures']
+assert (s['name'], s['status']) == ('object_1', 'found') and 'confidence' not in {*s, *f['metrics']}, f"
 }
 
 @test "7: an image without contrast is rejected, and the mesh stays where it was put" {
@@ -420,4 +422,50 @@ assert nibabel.load('crop_labels.nii.gz').shape == nibabel.load('crop.nii.gz').s
   expect 7 refine --input tiny.nii.gz --poses near.json --output tiny.vtk
   has err.txt "a part of the start lies outside of the image"
   with_mesh "assert numpy.isfinite(mesh('tiny.vtk')[0]).all()"
+}
+
+# --- several structures
+
+@test "two structures in one run have the meshes that each has alone; one without a start is left out" {
+  "$BIN/make-samples" --output-dir t --kind poses --training 4 --test 1 -q --poses.structures 2 --poses.size 40,40,40 \
+    --poses.spacing_mm 2.5,2.5,2.5 --poses.snr 20
+  cut -f 1,2 t/train.tsv > t/labels.tsv
+  "$BIN/pbt-train" --list t/labels.tsv --output t.hdn -q --model hdn --hdn.finest_spacing_mm 4 --hdn.folds 1 \
+    --hdn.halvings 0 --hdn.structures '[{"name": "object_1", "labels": [1]}, {"name": "object_2", "labels": [2]}]' \
+    --features.count 100 --features.window 5 --tree.depth 1 --tree.rounds 3
+  sed 's/"structures": .*"halvings": .0, 0./"finest_spacing_mm": 2.5, "halvings": [0]/' bnd.json > both.json
+  both() { "$BIN/pbt-train" --list t/labels.tsv --output "$1.bnd" --config both.json -q --start-model t.hdn "${@:2}"; }
+  expect 2 both t --boundary.structures object_1,object_2 --boundary.labels 1
+  has err.txt "several structures have the labels that --start-model knows"
+  both t --report t.json --plot both.png
+  absent t.bnd.ckpt t.bnd.ckpt.2
+  both t2 --boundary.structures object_2
+  refine_t() { "$BIN/boundary-refine" --model "$1.bnd" --input t/images/case_004.nii.gz "${@:2}"; }
+  expect 0 refine_t t --start-labels t/labels/case_004.nii.gz --output t.vtk --labelmap t.nii.gz --qc q.png --report r.json
+  refine_t t2 --start-labels t/labels/case_004.nii.gz --output t2.vtk
+  cmp t.class-2.vtk t2.vtk
+  with_mesh "
+import nibabel
+assert [s['name'] for s in load('t.json')['structures']] == ['object_1', 'object_2']
+one, two, both = (mesh(f't{part}.vtk') for part in ('.class-1', '.class-2', ''))
+assert (both[0] == numpy.concatenate([one[0], two[0]])).all()
+assert (both[1] == numpy.concatenate([one[1], two[1] + len(one[0])])).all()
+labels, truth = (numpy.asarray(nibabel.load(f't{at}.nii.gz').dataobj) for at in ('', '/labels/case_004'))
+for value in (1, 2): assert 2 * ((labels == value) & (truth == value)).sum() > 0.8 * ((labels == value).sum() + (truth == value).sum())
+ml = [s['volume_ml'] for s in load('r.json')['structures']]
+assert abs(sum(ml) - load('r.json')['metrics']['volume_ml']) < 1e-9 and min(ml) > 0, ml"
+  python "
+poses = load('t/poses/case_004.mrk.json')
+poses['markups'] = [m for m in poses['markups'] if not m['name'].startswith('object_1')]
+json.dump(poses, open('two.mrk.json', 'w'))"
+  expect 0 refine_t t --poses two.mrk.json --output p.vtk --labelmap p.nii.gz --report p.json
+  has err.txt "'two.mrk.json' has no structure 'object_1'"
+  refine_t t2 --poses two.mrk.json --output p2.vtk
+  cmp p.class-2.vtk p2.vtk
+  absent p.class-1.vtk
+  python "assert [s['status'] for s in load('p.json')['structures']][0] == 'without a start', load('p.json')"
+  expect 7 refine_t t --poses other.json --output none.vtk --labelmap none_found.nii.gz
+  has err.txt "'object_2' is without a start"
+  expect 3 refine_t t --mesh p2.vtk --output m.vtk
+  has err.txt "a mesh is a start for one structure, and the model has 2"
 }

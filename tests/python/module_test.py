@@ -38,7 +38,7 @@ NETWORK = {
     'tree': {'depth': 2, 'rounds': [5], 'min_samples': 20, 'min_class_samples': 5}}
 BOUNDARY = {
     'model': 'boundary',
-    'boundary': {'structure': 'object_1', 'labels': [1], 'halvings': [0], 'folds': 2, 'starts': 1,
+    'boundary': {'structures': ['object_1'], 'labels': [1], 'halvings': [0], 'folds': 2, 'starts': 1,
                  'refine': {'search_modes': 1}, 'positives_per_volume': 40, 'negatives_per_volume': 60},
     'tree': {'depth': 1, 'rounds': [4], 'prior': 'half', 'min_samples': 20, 'min_class_samples': 5}}
 LPS = numpy.diag([-1.0, -1, 1, 1])
@@ -192,6 +192,8 @@ def row_boundary():
         same_files('w.obj', 'l.obj')
     assert len(found['probability']) == len(found['mesh'][0]) and found['status'], found
     raises(larch.UsageError, 'one of pose, labels and mesh', larch.refine_boundary, model, *read(image))
+    raises(larch.UsageError, "no structure 'x'; it has object_1", larch.refine_boundary, model, *read(image), **keys,
+           structure='x')
 
 
 def row_levelset():

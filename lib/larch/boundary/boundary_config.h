@@ -60,7 +60,7 @@ struct RefineConfig {
 
 /// All settings of a boundary model beside those that other models have.
 struct BoundaryConfig {
-  std::string structure{};
+  std::vector<std::string> structures{};
   std::vector<int> labels{};
   double finest_spacing_mm = 1;
   std::vector<int> halvings{0, 0, 0};
@@ -78,8 +78,10 @@ struct BoundaryConfig {
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"structure", structure, "name of the structure; empty: the first one of --start-model"},
-      Field{"labels", labels, "label values that are merged into it; empty: as --start-model says"},
+    f(Field{"structures", structures,
+            "names of the structures; empty: all of --start-model, without which there is one"},
+      Field{"labels", labels,
+            "of one structure: label values that are merged into it; empty: as --start-model says"},
       Field{"finest_spacing_mm", finest_spacing_mm, "voxels of the finest resolution", 0.05, 100},
       Field{"halvings", halvings,
             "by level of the mesh (602, 1202, 2402 vertices): how often the resolution is halved",

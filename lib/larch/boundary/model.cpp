@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "larch/boundary/refine.h"
 #include "larch/core/portable_math.h"
@@ -166,6 +167,15 @@ void check_model(const Model& model) {
   shape::check_shape(model.shape);
   for (size_t i = 0; i < model.stages.size(); ++i) {
     check_stage(model.stages[i], "level " + std::to_string(i));
+  }
+}
+
+void check_model(const Models& models) {
+  if (models.structures.empty()) refuse_model("it has no structure");
+  std::set<std::string> names;
+  for (const Model& model : models.structures) {
+    check_model(model);
+    if (!names.insert(model.structure).second) refuse_model("two of its structures have one name");
   }
 }
 

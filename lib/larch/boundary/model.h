@@ -72,7 +72,15 @@ struct Model {
   }
 };
 
-/// Checks every invariant that refinement relies on. Throws InputError that says which one failed.
+/// The structures of a file. All see images in its space.
+struct Models {
+  image::ModelSpace space;
+  std::vector<Model> structures;  ///< with names that differ
+  ModelInfo info;                 ///< the digests are of the cases of one structure after another
+};
+
+/// Check every invariant that refinement relies on. Throw InputError that says which one failed.
 void check_model(const Model& model);
+void check_model(const Models& models);
 
 }  // namespace larch::boundary

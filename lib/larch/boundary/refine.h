@@ -28,6 +28,7 @@ struct ResidentModel {
   Buffer<double> deviations;
 };
 ResidentModel make_resident(Model model, const Device& device);
+using ResidentModels = std::vector<ResidentModel>;  ///< the structures of a file
 
 /// Returns the image at all resolutions that the levels of a model see, on context.device. No
 /// boundary is looked for outside of `extent`.

@@ -47,44 +47,58 @@ void layout(V& v, boundary::Confidence& confidence) {
   v("calibration", calibration, "of minus the sum of the deviations that are worse");
 }
 
-/// The origin of a boundary model.
-struct BoundaryMeta {
-  boundary::Model& model;
-};
+/// A structure without modes, mean shape, features and trees, which are sections of their own; all
+/// structures have the space of their file.
 template <class V>
-void layout(V& v, BoundaryMeta& meta) {
+void layout(V& v, boundary::Model& model) {
   auto& [space, structure, labels, refine, shape, mean_distance_mm, stages, confidence, info] =
-      meta.model;
-  auto padding = image::Padding::kClamp;
-  v("space", Space{space, padding}, "the images it is for, at the finest resolution");
-  v("structure", structure, "name of the structure");
+      model;
+  v("name", structure, "name of the structure");
   v("labels", labels, "its values in label maps");
   v("refine", refine, "how meshes are refined");
   v("confidence", confidence, "how it knows whether it is in the right place");
+  v("validation", info.validation, "what cross-validation says");
+  v("levels", stages, "of the mesh: 602, 1202, 2402 vertices");
+  v("shape", shape, "the mean shape");
+}
+
+/// The origin of a boundary model.
+struct BoundaryMeta {
+  boundary::Models& models;
+};
+template <class V>
+void layout(V& v, BoundaryMeta& meta) {
+  auto& [space, structures, info] = meta.models;
+  auto padding = image::Padding::kClamp;
+  v("space", Space{space, padding}, "the images it is for, at the finest resolution");
   info_layout(v, info);
 }
 
-inline constexpr Kind kBoundaryKind{"boundary", 2, "shape and boundary of a structure"};
+/// The sections of a structure; `of` begins their names.
 template <class V>
-void boundary_sections(V& v, boundary::Model& model) {
-  v.section("meta", BoundaryMeta{model}, {"what the model says about itself"});
-  v.section("validation", model.info.validation,
-            {"what cross-validation says", /*required=*/false});
-  v.section("levels", model.stages, {"of the mesh: 602, 1202, 2402 vertices"});
-  v.section("shape", model.shape, {"the mean shape"});
-  v.section("modes", model.shape.modes, {"of the shape, by mode and vertex"});
-  v.section("mean_shape", MeanShape{model.mean_distance_mm}, {"of label maps that were fitted"});
+void boundary_sections(V& v, const std::string& of, boundary::Model& model) {
+  v.section(of + "modes", model.shape.modes, {"of the shape, by mode and vertex"});
+  v.section(of + "mean_shape", MeanShape{model.mean_distance_mm},
+            {"of label maps that were fitted"});
   for (size_t i = 0; i < model.stages.size(); ++i) {
-    const std::string prefix = "levels/" + std::to_string(i) + "/";
+    const std::string prefix = of + "levels/" + std::to_string(i) + "/";
     v.section(prefix + "features", model.stages[i].features, {"steerable features at vertices"});
     ensemble_sections(v, prefix, model.stages[i].trees);
   }
 }
+
+inline constexpr Kind kBoundaryKind{"boundary", 3, "shapes and boundaries of structures"};
+/// The section of the structures tells how many there are and how many levels they have, so that it
+/// is read before theirs.
 template <class V>
-void sections(V& v, boundary::Model& model) {
+void sections(V& v, boundary::Models& models) {
   v.kind(kBoundaryKind);
-  about_section(v, model.info.about);
-  boundary_sections(v, model);
+  about_section(v, models.info.about);
+  v.section("meta", BoundaryMeta{models}, {"what the model says about itself"});
+  v.section("structures", models.structures, {"the structures, their shapes and levels"});
+  for (size_t s = 0; s < models.structures.size(); ++s) {
+    boundary_sections(v, "structures/" + std::to_string(s) + "/", models.structures[s]);
+  }
 }
 
 template <class V>
@@ -104,13 +118,16 @@ void layout(V& v, boundary::LevelReport& report) {
 
 template <class V>
 void sections(V& v, Checkpoint<boundary::PartialTraining>& checkpoint) {
-  v.kind({"boundary-checkpoint", 2, "boundary model in training"});
+  v.kind({"boundary-checkpoint", 3, "structure of a boundary model in training"});
   auto& [fingerprint, training] = checkpoint;
+  auto padding = image::Padding::kClamp;
   v.section("fingerprint", fingerprint, {"digest of the settings and the training data"});
   v.section("reports", training.report, {"what the levels made of the training cases"});
   v.section("meshes", training.meshes, {"by case and start, mm along the axes of the grid"});
   v.section("astray", training.astray, {"the same of wrong starts, from which nothing is learned"});
-  boundary_sections(v, training.model);
+  v.section("space", Space{training.model.space, padding}, {"the images it is for"});
+  v.section("structure", training.model, {"its shape and levels"});
+  boundary_sections(v, "", training.model);
 }
 
 }  // namespace larch::models

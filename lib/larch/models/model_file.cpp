@@ -48,6 +48,10 @@ void run_self_tests(const boundary::Model& model) {
   }
 }
 
+void run_self_tests(const boundary::Models& models) {
+  for (const boundary::Model& model : models.structures) run_self_tests(model);
+}
+
 /// Runs `read` and begins every error with "cannot read the `what` 'path': ".
 template <class F>
 auto naming_file(const char* what, const std::string& path, F&& read) {
@@ -173,10 +177,13 @@ Container encode_model(const M& model) {
 template <class M>
 M decode_model(const Container& container) {
   auto model = from_container<M>(container);
-  check_model(model);
-  if constexpr (std::is_same_v<M, boundary::Model>) {
-    if (model.stages.empty()) throw InputError("it has no level; it is not finished");
+  if constexpr (std::is_same_v<M, boundary::Models>) {
+    for (boundary::Model& one : model.structures) {
+      if (one.stages.empty()) throw InputError("it has no level; it is not finished");
+      one.space = model.space;
+    }
   }
+  check_model(model);
   return model;
 }
 
@@ -204,7 +211,7 @@ AnyModel read_any_model(const std::string& path, const DigestSink& digest) {
     if (container.kind == "pbt") return tested_model<pbt::Model>(container);
     if (container.kind == "forest") return tested_model<forest::Model>(container);
     if (container.kind == kNetworkKind.name) return tested_model<hdn::Model>(container);
-    if (container.kind == kBoundaryKind.name) return tested_model<boundary::Model>(container);
+    if (container.kind == kBoundaryKind.name) return tested_model<boundary::Models>(container);
     throw InputError("it is of the kind '" + container.kind + "'; " + use_of_kind(container.kind));
   });
 }
@@ -252,7 +259,7 @@ Partial read_checkpoint(const std::string& path, const std::string& fingerprint)
 LARCH_MODEL_FILES(pbt::Model, pbt::PartialModel)
 LARCH_MODEL_FILES(forest::Model, forest::PartialForest)
 LARCH_MODEL_FILES(hdn::Model, hdn::PartialTraining)
-LARCH_MODEL_FILES(boundary::Model, boundary::PartialTraining)
+LARCH_MODEL_FILES(boundary::Models, boundary::PartialTraining)
 #undef LARCH_MODEL_FILES
 
 }  // namespace larch::models

@@ -15,7 +15,7 @@
 #include "larch/pbt/train/train.h"
 
 /// Models of all kinds as files, and trainings that are not finished. M is pbt::Model,
-/// forest::Model, hdn::Model or boundary::Model.
+/// forest::Model, hdn::Model or boundary::Models.
 namespace larch::models {
 
 /// Writes a model to `path`, whole or not at all. The file is a container (container.h, README.md
@@ -44,7 +44,7 @@ M decode_model(const Container& container);
 /// InputError as read_model.
 using VoxelModel = std::variant<pbt::Model, forest::Model>;
 VoxelModel read_voxel_model(const std::string& path, const DigestSink& digest = {});
-struct AnyModel : std::variant<pbt::Model, forest::Model, hdn::Model, boundary::Model> {
+struct AnyModel : std::variant<pbt::Model, forest::Model, hdn::Model, boundary::Models> {
   using variant::variant;
 };
 AnyModel read_any_model(const std::string& path, const DigestSink& digest = {});

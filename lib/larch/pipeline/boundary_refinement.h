@@ -12,7 +12,8 @@ namespace larch::pipeline {
 /// The files that a refinement can write.
 inline constexpr cases::Product kBoundaryProducts[] = {
     {"output,o", "mesh", ".vtk", PathRole::kOutputMesh,
-     "the surface (LPS mm); .vtk and .ply have probability and displacement_mm of each vertex"},
+     "the surface (LPS mm); of a model of several structures all of them, and each in "
+     "NAME.class-LABEL.vtk; .vtk and .ply have probability and displacement_mm of each vertex"},
     {"labelmap", "labelmap", ".nii.gz", PathRole::kOutputLabelmap,
      "the voxels inside, on the grid of the input", ".tsv"},
     {"color-table", "table", ".ctbl", PathRole::kOutputColours,
@@ -29,9 +30,10 @@ struct StartFiles {
 };
 
 /// Reads the image of a case and its start (of a list, the one in its columns) and refines the
-/// mesh: the files that are wanted, with figures. Where the model is less sure than of what counts
-/// as found, starts near the given one are tried. Rejected if the structure is not found.
-/// Throws InputError, MemoryError.
+/// mesh of each structure: the files that are wanted, with figures. Where the model is less sure
+/// than of what counts as found, starts near the given one are tried. Of several structures those
+/// that are not found, or that the start lacks, are left out with a message. Rejected if none is
+/// found. Throws InputError, MemoryError.
 Outputs refine_case(const cases::CaseJob& c, const Model& model, const StartFiles& start);
 
 /// Reads the start of a case, and throws what the refinement would throw because of it; the image

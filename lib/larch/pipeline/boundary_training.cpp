@@ -13,6 +13,7 @@
 
 #include "larch/boundary/train/train.h"
 #include "larch/cases/images.h"
+#include "larch/config/text.h"
 #include "larch/mesh/sphere_template.h"
 #include "larch/models/model_file.h"
 #include "larch/picture/qc.h"
@@ -25,10 +26,14 @@ using Json = nlohmann::ordered_json;
 
 /// Returns what a list says of an image on a grid.
 TrainingCase read_case(const Case& c, const TrainingFiles& files, const Grid& grid,
-                       const boundary::Model& start, std::set<int>& seen, const Context& context) {
+                       const boundary::Models& start, std::set<int>& seen, const Context& context) {
   TrainingCase out{image_and_label(c), {}, read_case_labels(c, grid, files.labels, files.read)};
-  out.left_out = left_out_labels(files, c, {out.labels.begin(), out.labels.end()}, start.labels,
-                                 seen, context);
+  std::vector<int> wanted;
+  for (const boundary::Model& one : start.structures) {
+    wanted.insert(wanted.end(), one.labels.begin(), one.labels.end());
+  }
+  out.left_out =
+      left_out_labels(files, c, {out.labels.begin(), out.labels.end()}, wanted, seen, context);
   return out;
 }
 
@@ -48,37 +53,42 @@ Mesh mode_shape(const shape::ShapeModel& shape, size_t mode, double deviations) 
   return mesh;
 }
 
-/// The mean and the first three modes at two deviations to either side.
-RgbImage modes_picture(const shape::ShapeModel& shape) {
+/// Of each structure the mean and the first modes, three unless there are many structures, at two
+/// deviations to either side.
+RgbImage modes_picture(const std::vector<boundary::Model>& structures) {
+  const size_t most = std::clamp<size_t>(12 / structures.size(), 1, 3);  // fits the screen
   std::vector<picture::SurfaceTile> tiles;
-  for (size_t mode = 0; mode < std::max<size_t>(1, std::min<size_t>(3, shape.modes.size()));
-       ++mode) {
-    for (const double deviations : {-2.0, 0.0, 2.0}) {
-      char text[64];
-      std::snprintf(text, sizeof text, "mode %zu, %+.0f sd", mode + 1, deviations);
-      tiles.push_back({mode_shape(shape, mode, deviations), deviations == 0 ? "mean" : text});
+  for (const boundary::Model& model : structures) {
+    const shape::ShapeModel& shape = model.shape;
+    const std::string of = structures.size() > 1 ? model.structure + ": " : "";
+    for (size_t mode = 0; mode < std::clamp<size_t>(shape.modes.size(), 1, most); ++mode) {
+      for (const double deviations : {-2.0, 0.0, 2.0}) {
+        char text[64];
+        std::snprintf(text, sizeof text, "mode %zu, %+.0f sd", mode + 1, deviations);
+        tiles.push_back(
+            {mode_shape(shape, mode, deviations), of + (deviations == 0 ? "mean" : text)});
+      }
     }
   }
   return picture::surface_picture(tiles, 3);
 }
 
-void add_report(const boundary::Model& model, const boundary::TrainReport& report,
-                Outputs& outputs) {
+Json report_of(const boundary::Model& model, const boundary::TrainReport& report) {
   Json rejected = Json::array(), levels = Json::array();
   for (const auto& [id, reason] : report.rejected) {
     rejected.push_back({{"case", id}, {"reason", reason}});
   }
   const shape::ShapeQuality& q = model.shape.quality;
-  outputs.report("shape", Json{{"accepted", report.accepted},
-                               {"accepted_strictly", report.accepted_strictly},
-                               {"retried", report.retried},
-                               {"rejected", rejected},
-                               {"distance_voxels", report.distance_voxels},
-                               {"modes", model.shape.modes.size()},
-                               {"variance_share", q.share},
-                               {"modes_95", q.modes_95},
-                               {"generalisation_mm", q.generalisation_mm},
-                               {"specificity_mm", q.specificity_mm}});
+  const Json shape{{"accepted", report.accepted},
+                   {"accepted_strictly", report.accepted_strictly},
+                   {"retried", report.retried},
+                   {"rejected", rejected},
+                   {"distance_voxels", report.distance_voxels},
+                   {"modes", model.shape.modes.size()},
+                   {"variance_share", q.share},
+                   {"modes_95", q.modes_95},
+                   {"generalisation_mm", q.generalisation_mm},
+                   {"specificity_mm", q.specificity_mm}};
   for (size_t l = 0; l < report.levels.size(); ++l) {
     const boundary::LevelReport& r = report.levels[l];
     levels.push_back({{"vertices", mesh::kTemplateVertices[l]},
@@ -93,7 +103,7 @@ void add_report(const boundary::Model& model, const boundary::TrainReport& repor
                       {"seconds_trees", r.seconds_trees},
                       {"seconds_refinement", r.seconds_refinement}});
   }
-  outputs.report("levels", levels);
+  return {{"name", model.structure}, {"shape", shape}, {"levels", levels}};
 }
 
 }  // namespace
@@ -103,17 +113,21 @@ Outputs train_boundary(const TrainingFiles& files, boundary::BoundaryConfig conf
                        const Context& context) {
   const std::optional<hdn::Model> network = network_of(start_model);
   const hdn::Model* known = network ? &*network : nullptr;
-  const boundary::Model start = start_boundary(config, shared, known);
+  const boundary::Models start = start_boundary(config, shared, known);
   std::set<int> seen;
   const TrainingCases cases = training_cases(files, {}, [&](const Case& c, const Grid& grid) {
     return read_case(c, files, grid, start, seen, context);
   });
   const TrainResult result =
       larch::train_boundary(cases, config, shared, known, training_run(files, context), context);
-  const auto& model = std::get<boundary::Model>(*result.model);
+  const auto& structures = std::get<boundary::Models>(*result.model).structures;
   Outputs outputs = training_outputs(files, result);
-  add_report(model, *result.boundary, outputs);
-  outputs.add(files.plot, [picture = modes_picture(model.shape)](const std::string& path) {
+  Json report = Json::array();
+  for (size_t s = 0; s < structures.size(); ++s) {
+    report.push_back(report_of(structures[s], (*result.boundary)[s]));
+  }
+  outputs.report("structures", report);
+  outputs.add(files.plot, [picture = modes_picture(structures)](const std::string& path) {
     write_png(path, picture);
   });
   return outputs;
@@ -123,27 +137,29 @@ Plan plan_boundary_training(const TrainingFiles& files, boundary::BoundaryConfig
                             const voxels::TrainConfig& shared, const std::string& start_model,
                             const Context& context) {
   const std::optional<hdn::Model> network = network_of(start_model);
-  const boundary::Model start = start_boundary(config, shared, network ? &*network : nullptr);
+  const boundary::Models start = start_boundary(config, shared, network ? &*network : nullptr);
   Plan plan;
   plan.table = {{"id", "voxels", "spacing_mm"}};
-  size_t count = 0;
+  std::vector<size_t> counts(start.structures.size(), 0);
   std::set<int> seen, in_maps;
   const auto look = [&](const Case& c) {
     const Grid grid = cases::probe_one_volume(c.image, cases::options_of_case(c, files.read)).grid;
     image::model_grid(grid, start.space, "'" + c.image + "'");
     const TrainingCase one = read_case(c, files, grid, start, seen, context);
-    count += has_structure(one, start, in_maps, context) ? 1 : 0;
+    for (size_t s = 0; s < counts.size(); ++s) {
+      counts[s] += has_structure(one, start.structures[s], in_maps, context) ? 1 : 0;
+    }
     plan.table.push_back({c.id, cases::size_cell(grid), cases::spacing_cell(grid)});
   };
   for (const Case& c : files.cases) {
     note_failure(plan, "case '" + c.id + "': ", [&] { look(c); });
     context.throw_if_stopped("stopped");
   }
-  if (plan.problems.empty()) {
-    note_failure(plan, "", [&] { check_boundary_cases(count, in_maps, start); });
+  for (size_t s = 0; s < counts.size() && plan.problems.empty(); ++s) {
+    note_failure(plan, "", [&] { check_boundary_cases(counts[s], in_maps, start.structures[s]); });
   }
   plan.notes.push_back("levels: " + std::to_string(config.halvings.size()) +
-                       ", structure: " + config.structure);
+                       ", structures: " + config::join(config.structures));
   return plan;
 }
 

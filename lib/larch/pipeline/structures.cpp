@@ -24,30 +24,37 @@ std::map<int32_t, int64_t> count_labels(const LabelVolume& labels) {
   return counts;
 }
 
-LabelScoreConfig comparison(const LabelTable& table, const Model* model) {
+/// Returns the comparisons that together score all labels of a table.
+std::vector<LabelScoreConfig> comparisons(const LabelTable& table, const Model* model) {
   LabelScoreConfig compared;
   compared.surfaces = false;
-  if (model != nullptr) {
-    const Model::TrainedLabels trained = model->trained_labels();
-    compared.ignore = trained.ignored;
-    if (table.size() == 1) {
+  if (model != nullptr && (table.size() == 1 || model->kind() == ModelKind::kBoundary)) {
+    std::vector<LabelScoreConfig> all;
+    for (size_t k = 0; k < table.size(); ++k) {
+      const Model::TrainedLabels trained = model->trained_labels(k);
+      compared.ignore = trained.ignored;
       compared.merge = true;
       compared.labels = trained.positive;
-      compared.prediction_labels = {table[0].value};
-      return compared;
+      compared.prediction_labels = {table[k].value};
+      all.push_back(compared);
     }
+    return all;
   }
+  if (model != nullptr) compared.ignore = model->trained_labels().ignored;
   for (const LabelEntry& entry : table) compared.labels.push_back(entry.value);
-  return compared;
+  return {compared};
 }
 
 /// Throws InputError if a reference has other labels alone: all scores would be 0.
-void require_common_label(const LabelVolume& truth, const std::vector<int>& labels) {
+void require_common_label(const LabelVolume& truth, const std::vector<LabelScoreConfig>& compared) {
   std::map<int32_t, int64_t> counts = count_labels(truth);
   counts.erase(0);
-  if (counts.empty() || labels.empty()) return;
-  for (const int label : labels) {
-    if (counts.contains(label)) return;
+  if (counts.empty()) return;
+  for (const LabelScoreConfig& one : compared) {
+    if (one.labels.empty()) return;
+    for (const int label : one.labels) {
+      if (counts.contains(label)) return;
+    }
   }
   throw InputError("the reference has none of the labels of the result, but label " +
                    std::to_string(counts.begin()->first));
@@ -69,16 +76,22 @@ std::map<int32_t, int64_t> add_structures(const LabelVolume& labels, const Label
 }
 
 LabelVolume compared_labels(const LabelVolume& truth, const LabelTable& table, const Model* model) {
-  const LabelScoreConfig compared = comparison(table, model);
+  const std::vector<LabelScoreConfig> compared = comparisons(table, model);
   return mapped<int32_t>(truth, [&](int32_t label) {
-    const bool is_named = compared.labels.empty() || std::ranges::count(compared.labels, label) > 0;
-    return is_named && std::ranges::count(compared.ignore, label) == 0 ? label : 0;
+    const auto counts = [&](const LabelScoreConfig& one) {
+      const bool is_named = one.labels.empty() || std::ranges::count(one.labels, label) > 0;
+      return is_named && std::ranges::count(one.ignore, label) == 0;
+    };
+    return std::ranges::any_of(compared, counts) ? label : 0;
   });
 }
 
 void add_scores(const LabelVolume& labels, const LabelVolume& truth, const LabelTable& table,
                 const Model* model, const Context& context, Outputs& outputs) {
-  const auto scores = score_labels(labels, truth, comparison(table, model), context);
+  std::vector<StructureScores> scores;
+  for (const LabelScoreConfig& one : comparisons(table, model)) {
+    for (auto& of : score_labels(labels, truth, one, context)) scores.push_back(of);
+  }
   double sum = 0;
   int count = 0;
   for (size_t k = 0; k < table.size(); ++k) {
@@ -97,7 +110,7 @@ void add_dice(const cases::CaseJob& c, const std::string& reference, const Label
   try {
     const LabelVolume truth = read_labels(reference, label_options(c.read, labels.grid()));
     cases::require_same_grid(reference, truth.grid(), c.row.image, labels.grid());
-    require_common_label(truth, comparison(table, model).labels);
+    require_common_label(truth, comparisons(table, model));
     add_scores(labels, truth, table, model, c.context(), outputs);
   } catch (const Stopped&) {
     throw;

@@ -26,8 +26,8 @@ LabelVolume compared_labels(const LabelVolume& truth, const LabelTable& table, c
 
 /// Gives each of the structures in `outputs`, which are those of `table`, its Dice with a reference
 /// on the same grid, and adds the mean over them as the figure "dice". A label is compared with the
-/// same label, but the one structure of `model` (which may be null) with all that it was trained
-/// on.
+/// same label, but the one structure of `model` (which may be null), and those of boundaries, with
+/// all that it was trained on.
 void add_scores(const LabelVolume& labels, const LabelVolume& truth, const LabelTable& table,
                 const Model* model, const Context& context, Outputs& outputs);
 

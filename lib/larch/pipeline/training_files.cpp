@@ -100,7 +100,11 @@ void note_failure(Plan& plan, const std::string& prefix, const std::function<voi
 }
 
 void remove_checkpoint(const std::string& path) {
-  if (models::is_checkpoint(models::kind_of_file(path))) remove_output(path);
+  std::string file = path;
+  for (int next = 2; models::is_checkpoint(models::kind_of_file(file)); ++next) {
+    remove_output(file);
+    file = path + "." + std::to_string(next);
+  }
 }
 
 }  // namespace larch::pipeline

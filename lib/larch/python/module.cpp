@@ -478,16 +478,18 @@ py::dict find_poses_in(const Opened& opened, In image, In affine, const py::kwar
 py::dict refine_boundary_in(const Opened& opened, In image, In affine, In pose, In labels,
                             In labels_affine, In mesh, const py::kwargs& given) {
   Call call;
-  read_keys("refine_boundary", given, call);
   BoundaryStart start;
+  read_keys("refine_boundary", given, call, key("structure", start.structure));
   start.pose = call.pose(pose);
-  call.take(labels, labels_affine.is_none() ? affine : labels_affine, "labels", start.labels);
+  LabelVolume map;
+  call.take(labels, labels_affine.is_none() ? affine : labels_affine, "labels", map);
   if (!mesh.is_none()) start.mesh = call.mesh(mesh, "mesh");
-  if (start.pose.has_value() + !start.labels.empty() + !start.mesh.triangles.empty() != 1) {
+  if (start.pose.has_value() + !map.empty() + !start.mesh.triangles.empty() != 1) {
     throw UsageError("a refinement starts from one of pose, labels and mesh");
   }
   auto volume = call.volume<float>(image, affine, "image");
   RefinedBoundary found = call.run(opened.device, [&](const Context& context) {
+    if (!map.empty()) start.pose = pose_of_labels(opened.model, start.structure, map, "labels");
     return refine_boundary(opened.model, std::move(volume), start, context);
   });
   const auto count = static_cast<int64_t>(found.probability.size());
@@ -872,8 +874,8 @@ with labels=True labels: boxes by their place, from 1. Raises UsageError, InputE
       R"(refine_boundary(model, image, affine, pose=None, labels=None, labels_affine=None, mesh=None,
                 **keys) -> dict
 
-Draws the mean shape of a model to the boundary of its structure, as boundary-refine does, from a pose
-of find_poses, a label map (labels_affine: of another grid) or a mesh of an earlier refinement. Returns
+Draws the mean shape of a model to the boundary of its structure (of several the one that structure=""
+names), as boundary-refine does, from a pose of find_poses, a label map (labels_affine: of another grid) or a mesh of an earlier refinement. Returns
 mesh and start; by vertex probability of the boundary and displacement_mm (outwards positive); status
 ("found", "uncertain", "not found"), confidence or None, without_boundary (share of the vertices),
 flipped_triangles, volume_mm3, area_mm2, displacement_voxels, remark. Raises InputError for a start outside of the image.)",

@@ -107,7 +107,7 @@ struct BoundaryCourse {
     start.labels = {1};
     start.refine.search_modes = 1;
     start.shape = shape::make_shape_model(vertices, poses, context_of());
-    config.structure = "organ";
+    config.structures = {"organ"};
     config.halvings = {0, 0};
     config.refine = start.refine;
     config.folds = 2;

@@ -53,9 +53,20 @@ inline boundary::Model full_boundary() {
   model.mean_distance_mm = Volume<float>(grid, 2.5F);
   model.stages = {random_boundary_stage(1, 5), random_boundary_stage(0, 6)};
   model.confidence = {{1, 0.5, 0.25, 2, 1.0 / 3}, {1, 2, 3, 4, 1.0 / 7}, {{0.5, -1.25}, 0.75, 0.5}};
-  model.info = {
-      "0.1.0", R"({"boundary":{"folds":4}})", {"00ff", "aa11"}, 77, {{"level 0 recall", 0.125}}};
+  model.info.validation = {{"level 0 recall", 0.125}};
   return model;
+}
+
+/// Such a model and one of another structure, of one level.
+inline boundary::Models full_boundaries() {
+  boundary::Models models;
+  models.structures.assign(2, full_boundary());
+  models.structures[1].structure = "liver";
+  models.structures[1].labels = {9};
+  models.structures[1].stages.pop_back();
+  models.space = models.structures[0].space;
+  models.info = {"0.1.0", R"({"boundary":{"folds":4}})", {"00ff", "aa11"}, 77, {}};
+  return models;
 }
 
 /// The training of such a model after the first level, with two cases.

@@ -15,12 +15,13 @@ namespace {
 
 using namespace larch;
 using namespace larch::models;
+using fixtures::full_boundaries;
 using fixtures::full_boundary;
 using fixtures::full_boundary_training;
 using fixtures::read_bytes;
 using fixtures::reading;
 
-std::string file_of(const boundary::Model& model) {
+std::string file_of(const boundary::Models& model) {
   const test::Folder folder;
   write_model(folder / "model", model);
   return read_bytes(folder / "model");
@@ -37,16 +38,22 @@ boundary::PartialTraining training_of(const std::string& bytes, const std::strin
 }
 
 const auto read_boundary = [](const std::string& path) {
-  return read_model<boundary::Model>(path);
+  return read_model<boundary::Models>(path);
 };
 
 }  // namespace
 
 TEST_CASE("A boundary model comes back from its file with the same bytes") {
-  const boundary::Model model = full_boundary();
-  const std::string bytes = file_of(model);
-  const boundary::Model back = reading(bytes, read_boundary);
-  CHECK(file_of(back) == bytes);
+  const boundary::Models all = full_boundaries();
+  const std::string bytes = file_of(all);
+  const boundary::Models read = reading(bytes, read_boundary);
+  CHECK(file_of(read) == bytes);
+  REQUIRE(read.structures.size() == 2);
+  CHECK(read.structures[1].structure == "liver");
+  CHECK(read.structures[1].levels() == 1);
+  CHECK(read.structures[1].space.spacing_mm == all.space.spacing_mm);
+  CHECK(read.info.seed == 77);
+  const boundary::Model &model = all.structures[0], &back = read.structures[0];
   CHECK(back.structure == model.structure);
   CHECK(back.labels == model.labels);
   CHECK(back.space.spacing_mm == model.space.spacing_mm);
@@ -59,38 +66,44 @@ TEST_CASE("A boundary model comes back from its file with the same bytes") {
   REQUIRE(back.levels() == 2);
   CHECK(back.stages[0].range_voxels == 5.25);
   CHECK(back.stages[1].features.at(5).point == 5);
-  CHECK(back.info.seed == 77);
+  CHECK(back.info.validation == model.info.validation);
   CHECK(back.confidence.deviations == model.confidence.deviations);
   CHECK(back.confidence.calibration.probability.offset == -1.25);
-  CHECK(export_json(back) == export_json(model));
+  CHECK(export_json(read) == export_json(all));
 }
 
 TEST_CASE(
     "A boundary model that is damaged, cut, of a higher version or of other trees is refused") {
-  const boundary::Model model = full_boundary();
-  const std::string bytes = file_of(model);
+  const boundary::Models models = full_boundaries();
+  const std::string bytes = file_of(models);
   fixtures::require_refusal_of_damage(bytes, read_boundary);
-  Container newer = to_container(model);
-  newer.kind_version = 3;
-  CHECK_THROWS_WITH(reading(encode_container(newer), read_boundary),
+  Container other_version = to_container(models);
+  other_version.kind_version = 4;
+  CHECK_THROWS_WITH(reading(encode_container(other_version), read_boundary),
                     Catch::Contains("newer program"));
-  Container older = to_container(model);
-  older.kind_version = 1;
-  CHECK_THROWS_AS(reading(encode_container(older), read_boundary), InputError);
-  boundary::Model other = model;
-  other.stages[1].trees.self_tests.at(9).probability_q32 ^= 1U << 20;
-  CHECK_THROWS_WITH(reading(file_of(other), read_boundary), Catch::Contains("self-test vector 9"));
-  boundary::Model none = model;
-  none.stages.clear();
-  CHECK_THROWS_WITH(reading(file_of(none), read_boundary), Catch::Contains("no level"));
+  other_version.kind_version = 2;
+  CHECK_THROWS_WITH(reading(encode_container(other_version), read_boundary),
+                    Catch::Contains("train the model anew"));
+  const auto refused = [&](auto&& edit, const char* why) {
+    boundary::Models other = models;
+    edit(other);
+    CHECK_THROWS_WITH(reading(file_of(other), read_boundary), Catch::Contains(why));
+  };
+  refused(
+      [](auto& m) { m.structures[1].stages[0].trees.self_tests.at(9).probability_q32 ^= 1U << 20; },
+      "self-test vector 9");
+  refused([](auto& m) { m.structures[1].stages.clear(); }, "no level");
+  refused([](auto& m) { m.structures[1].structure = m.structures[0].structure; }, "one name");
+  refused([](auto& m) { m.structures.clear(); }, "no structure");
 }
 
 TEST_CASE("Damage under right digests never crashes the reader of boundary models") {
-  const Container original = to_container(full_boundary());
+  const Container original = to_container(full_boundaries());
   const auto [read, refused] = fixtures::count_damage(
       original,
-      {"meta", "levels", "shape", "modes", "mean_shape", "levels/0/features", "levels/1/nodes"}, 60,
-      [](const std::string& path) { describe_model(read_model<boundary::Model>(path)); });
+      {"meta", "structures", "structures/0/modes", "structures/1/mean_shape",
+       "structures/0/levels/1/features", "structures/1/levels/0/nodes"},
+      60, [](const std::string& path) { describe_model(read_model<boundary::Models>(path)); });
   CHECK(refused > 50);
   CHECK(read > 0);
 }
@@ -132,7 +145,7 @@ TEST_CASE("A checkpoint of a boundary goes on with the same settings alone") {
   CHECK(back.report.at(0).recall == 0.75);
   CHECK(back.report[0].negatives == 800);
   CHECK_THROWS_WITH(training_of(bytes, "other"), Catch::Contains("other settings"));
-  CHECK_THROWS_WITH(training_of(file_of(full_boundary()), "same"),
+  CHECK_THROWS_WITH(training_of(file_of(full_boundaries()), "same"),
                     Catch::Contains("finished model"));
   for (size_t i = 0; i < bytes.size(); i += 1 + bytes.size() / 40) {
     CHECK_THROWS_AS(training_of(bytes.substr(0, i), "same"), InputError);

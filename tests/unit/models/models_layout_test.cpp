@@ -177,11 +177,13 @@ TEST_CASE("The tables of README.md are those of the declarations") {
   hdn::Model network;
   network.structures.resize(1);
   network.structures[0].detectors.resize(1);
-  boundary::Model surface;
-  surface.stages.resize(1);
+  boundary::Models surfaces;
+  surfaces.structures.resize(1);
+  const boundary::Model& surface = surfaces.structures[0];
+  surfaces.structures[0].stages.resize(1);
   const std::string expected =
       FieldTables::of(pbt::Model{}, Checkpoint<pbt::PartialModel>{}, network,
-                      Checkpoint<hdn::PartialTraining>{"", {network, {}, {}, {}}}, surface,
+                      Checkpoint<hdn::PartialTraining>{"", {network, {}, {}, {}}}, surfaces,
                       Checkpoint<boundary::PartialTraining>{"", {surface, {}, {}, {}}},
                       forest::Model{}, Checkpoint<forest::PartialForest>{});
   if (page.substr(tables) == expected) return;
