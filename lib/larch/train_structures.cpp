@@ -168,10 +168,10 @@ std::vector<hdn::TrainingCase> posed_cases(const TrainingCases& cases, const hdn
 std::vector<boundary::BoundaryConfig> by_structure(boundary::BoundaryConfig& config,
                                                    const hdn::Model* network) {
   std::vector<std::string>& names = config.structures;
-  if (names.empty() && network == nullptr) names = {"structure"};
-  if (names.empty()) {
+  if (names.empty() && network != nullptr) {
     for (const hdn::Structure& s : network->structures) names.push_back(s.name);
   }
+  if (names.empty()) names = {"structure"};
   if (names.size() > 1 && (network == nullptr || !config.labels.empty())) {
     throw UsageError(
         "boundary/structures: several structures have the labels that --start-model knows, not "
