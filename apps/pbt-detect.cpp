@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include "larch/cases/case_list.h"
+#include "larch/files/file.h"
 #include "larch/pipeline/components.h"
 #include "larch/pipeline/pbt_detection.h"
 #include "larch/pipeline/structures.h"
@@ -15,21 +17,27 @@ struct Options {
                            "memory of the images in work and of the evaluation, such as "
                            "4G or 500M (default: most of what is free)"};
   InputImage roi;
+  InputList poses;
   DetectConfig config;
 
   template <class F>
   void fields(F&& f) {
     f(Field{"model,m", model, "model of pbt-train"}.required().endings(".pbt,.forest"));
     images.fields(f);
-    f(Field{"roi", roi, "mask on the grid of the input: only there the tree is evaluated"});
+    f(Field{"roi", roi, "mask on the grid of the input: only there the tree is evaluated"},
+      Field{"poses", poses,
+            "file of hdn-detect (or boxes of 3D Slicer): each structure is looked for in its box "
+            "alone, by its name; with --list the folder of a run of hdn-detect"}
+          .endings(".json"));
   }
-  pipeline::DetectionFiles request() const { return {config, roi, images.memory.count}; }
+  pipeline::DetectionFiles request() const { return {config, roi, poses, images.memory.count}; }
 };
 
 void check(const Options& options, const GivenFlags&) {
   if (options.images.is_list() && options.roi) {
-    throw UsageError("--roi is for one image; leave it out beside --list");
+    throw UsageError("--roi is for one image; give the list a column 'roi' with the masks");
   }
+  pipeline::check_poses(options.poses, options.images.is_list());
 }
 
 constexpr const char* kDescription =
@@ -45,6 +53,8 @@ constexpr const char* kDescription =
     "record <id>.larch.json of each case, and status.tsv with a row for each. A case that fails "
     "does not stop the others; the exit code is then 7, or 5 if memory is all that was lacking. "
     "--skip-existing goes on with an interrupted run.\n\n"
+    "With --poses a voxel outside of the box of a structure, widened by --margin_mm, is not of it. "
+    "In a list the masks of --roi and the files of --poses stand in the columns roi and poses.\n\n"
     "--memory bounds what the evaluation takes on its device: a volume that needs more is "
     "evaluated in slabs, with the same result. With --list it also bounds, roughly, the images "
     "that are in work at a time.";
@@ -72,11 +82,18 @@ int main(int argc, char** argv) {
     Model model = open_model(o.model, ModelKind::kVoxels, context.device, {}, context.digest_sink);
     const bool is_list = o.images.is_list();
     pipeline::check_for(model, is_list ? o.images.files_of("id") : o.images.files(), o.config);
+    const InputList& list = o.images.list.list;
+    if (is_file(list) && !o.poses && read_table(list).has(pipeline::kPosesColumn)) {
+      context.warn("'" + list.path +
+                   "' has a column 'poses': each structure is looked for in its box of these files "
+                   "alone; leave the column out to look everywhere");
+    }
     return model;
   };
   program.process = [](const cases::CaseJob& c, const Options& o, const Model& model) {
     return pipeline::detect_case(c, o.request(), model);
   };
+  program.complete = [](const Options& o, Case& c) { pipeline::complete_poses(o.poses, c); };
   program.look = [](const cases::CaseJob& c, const Options& o, const Model& model) {
     return pipeline::look_at_detection(c, o.request(), model);
   };
@@ -84,6 +101,9 @@ int main(int argc, char** argv) {
     return std::vector{std::pair<std::string, std::string>("roi", o.roi)};
   };
   program.columns = pipeline::component_columns();
+  for (const char* name : {pipeline::kRoiColumn, pipeline::kPosesColumn}) {
+    program.columns.push_back({name, /*is_file=*/true});
+  }
   program.columns.push_back(pipeline::kReference);
   program.columns.push_back({"label", /*is_file=*/true, /*required=*/false, /*is_reference=*/true});
   program.figures = {"voxels", "volume_ml"};

@@ -3,17 +3,20 @@
 #include "larch/detect.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <utility>
 
 #include "larch/config/config.h"
 #include "larch/core/error.h"
+#include "larch/core/parallel.h"
 #include "larch/filters/components.h"
 #include "larch/forest/evaluate.h"
 #include "larch/image/preprocess.h"
 #include "larch/mesh/marching_cubes.h"
 #include "larch/opened_model.h"
 #include "larch/pbt/evaluate/evaluate.h"
+#include "larch/pose/box_voxels.h"
 #include "larch/voxels/slabs.h"
 
 namespace larch {
@@ -118,19 +121,96 @@ Maps evaluate_voxels(const Model& model, const std::vector<Volume<int16_t>>& com
   return maps;
 }
 
-/// Returns the labels of structures: inside of them the likelier class wins, the first of equal
-/// ones.
-LabelVolume classes_inside(const Volume<uint8_t>& mask, const Model& model, const Maps& maps) {
-  const forest::Model* forest = forest_of(model);
+/// One image on its way.
+struct Job {
+  const Model& model;
+  const DetectRequest& request;
+  Grid grid{};  ///< of the image
+  LabelTable classes{};
+  std::vector<std::optional<Pose>> boxes{};  ///< widened; by class, or empty
+  Volume<uint8_t> region{};                  ///< 0 where no class is looked for; may be empty
+  Volume<float> shown{};                     ///< empty unless a later step needs it
+  Maps maps{};
+};
+
+/// Widens the boxes, and takes what lies outside of all of them out of the region. Returns the
+/// classes whose boxes hold no voxel.
+std::vector<size_t> set_region(Job& job, int threads) {
+  const std::vector<std::optional<Pose>>& boxes = job.request.boxes;
+  std::vector<size_t> outside;
+  job.region = job.request.region;
+  if (boxes.empty()) return outside;
+  Volume<uint8_t> inside(job.grid);
+  job.boxes.resize(boxes.size());
+  for (size_t k = 0; k < boxes.size(); ++k) {
+    if (!boxes[k]) continue;
+    std::atomic<bool> holds_any{false};
+    job.boxes[k] = pose::widened(*boxes[k], job.request.config.margin_mm);
+    pose::for_voxels_in(*job.boxes[k], job.grid, threads, [&](const Vec3i& at) {
+      inside(at) = job.region.empty() ? 1 : job.region(at);
+      if (!holds_any) holds_any = true;
+    });
+    if (!holds_any) outside.push_back(k);
+  }
+  job.region = std::move(inside);
+  return outside;
+}
+
+bool is_in_box(const Job& job, size_t number, int64_t voxel) {
+  return job.boxes.empty() ||
+         (job.boxes[number] && pose::holds(*job.boxes[number], job.grid, job.grid.voxel(voxel)));
+}
+
+/// Returns the index of each class of a forest beside the background, as they are in the table.
+std::vector<size_t> structures_of(const forest::Model& forest) {
+  std::vector<size_t> all;
+  for (size_t c = 0; c < forest.class_table.size(); ++c) {
+    if (static_cast<int32_t>(c) != forest.background) all.push_back(c);
+  }
+  return all;
+}
+
+/// Gives the probability that a class has outside of its box to the background.
+void keep_in_boxes(Job& job, int threads) {
+  const forest::Model* forest = forest_of(job.model);
+  if (job.boxes.empty() || forest == nullptr || job.maps.distribution.empty()) return;
+  const std::vector<size_t> classes = structures_of(*forest);
+  Volume<float>& around = job.maps.distribution[static_cast<size_t>(forest->background)];
+  parallel_for_each(threads, job.grid.voxels(), 1 << 14, [&](int64_t i) {
+    if (job.region[i] == 0) return;
+    float moved = 0;
+    for (size_t k = 0; k < classes.size(); ++k) {
+      float& p = job.maps.distribution[classes[k]][i];
+      if (is_in_box(job, k, i)) continue;
+      moved += p;
+      p = 0;
+    }
+    around[i] += moved;
+    Volume<float>& probability = job.maps.probability;
+    if (!probability.empty()) probability[i] = std::max(probability[i] - moved, 0.0F);
+  });
+}
+
+/// Returns the labels of structures: inside of them the likelier class wins of those whose box
+/// holds the voxel, the first of equal ones.
+LabelVolume classes_inside(const Volume<uint8_t>& mask, const Job& job) {
+  const forest::Model* forest = forest_of(job.model);
   if (forest == nullptr) {
-    const int32_t value = image_model(model).info.class_value;
+    const int32_t value = image_model(job.model).info.class_value;
     return mapped<int32_t>(mask, [&](uint8_t m) { return m != 0 ? value : 0; });
   }
   const auto around = static_cast<size_t>(forest->background);
+  const std::vector<size_t> classes = structures_of(*forest);
   LabelVolume labels(mask.grid(), forest->class_table[around].value);
   for (int64_t i = 0; i < mask.voxels(); ++i) {
     if (mask[i] == 0) continue;
-    labels[i] = forest->class_table[likeliest_structure(*forest, maps.distribution, i)].value;
+    float most = -1;
+    for (size_t k = 0; k < classes.size(); ++k) {
+      const float p = job.maps.distribution[classes[k]][i];
+      if (p <= most || !is_in_box(job, k, i)) continue;
+      most = p;
+      labels[i] = job.classes[k].value;
+    }
   }
   return labels;
 }
@@ -166,16 +246,6 @@ Mesh surface_of(Volume<uint8_t> mask, const mesh::SmoothConfig& config, const Co
   return mesh::smooth(std::move(surface), config, context);
 }
 
-/// One image on its way.
-struct Job {
-  const Model& model;
-  const DetectRequest& request;
-  Grid grid{};            ///< of the image
-  Volume<float> shown{};  ///< empty unless a later step needs it
-  Maps maps{};
-  LabelTable classes{};
-};
-
 /// Resamples and quantises the image as the model wants it; in its turn it integrates channels and
 /// evaluates the trees.
 void evaluate(Job& job, std::vector<Volume<float>> components, const Context& context,
@@ -183,14 +253,14 @@ void evaluate(Job& job, std::vector<Volume<float>> components, const Context& co
   const DetectRequest& request = job.request;
   const image::ModelSpace& space = image_model(job.model).space;
   std::vector<Volume<int16_t>> voxels;
-  Region region{{}, request.region};
+  Region region{{}, job.region};
   {
     const Step step(seconds, "model space", 0, context);
     for (const Volume<float>& image : components) {
       voxels.push_back(image::to_model_space(image, space, context, request.name));
     }
-    if (!request.region.empty()) {
-      region.in_model_space = roi_in_model_space(request.region, voxels[0].grid(), context);
+    if (!job.region.empty()) {
+      region.in_model_space = roi_in_model_space(job.region, voxels[0].grid(), context);
     }
     const bool has_contrast =
         request.config.structure.graph_cut.weights == regularise::EdgeCost::kContrast;
@@ -202,6 +272,12 @@ void evaluate(Job& job, std::vector<Volume<float>> components, const Context& co
   const Turn turn = context.turn();
   const Step step(seconds, "evaluation", 0.2, turn.context());
   job.maps = evaluate_voxels(job.model, voxels, request, region, job.grid, turn.context());
+  keep_in_boxes(job, turn.context().threads);
+}
+
+/// Takes out of a mask what lies outside of a region, which may be empty.
+void stay_in(const Volume<uint8_t>& region, Volume<uint8_t>& mask) {
+  for (int64_t i = 0; i < region.voxels(); ++i) mask[i] = region[i] != 0 ? mask[i] : uint8_t{0};
 }
 
 /// Goes from the probability to the labels and their surfaces.
@@ -211,7 +287,7 @@ void find_structure(Job& job, Detection& found, const Context& context) {
   auto step = std::make_unique<Step>(found.seconds, "structure", 0.6, context);
   if (!job.maps.labels.empty()) {  // every voxel is of a class
     found.labels = std::move(job.maps.labels[0]);
-    found.voxels = job.grid.voxels() - std::count(request.region.begin(), request.region.end(), 0);
+    found.voxels = job.grid.voxels() - std::count(job.region.begin(), job.region.end(), 0);
   }
   const Volume<float>& probability = job.maps.probability;
   if (probability.empty()) return;
@@ -223,15 +299,17 @@ void find_structure(Job& job, Detection& found, const Context& context) {
     return;
   }
   Volume<uint8_t> mask = segment(probability, job.shown, config, threshold, context);
+  stay_in(job.region, mask);
   if (config.keep_components > 0) {
     const bool many = job.classes.size() > 1;
-    const LabelVolume classes = many ? classes_inside(mask, job.model, job.maps) : LabelVolume{};
+    const LabelVolume classes = many ? classes_inside(mask, job) : LabelVolume{};
     mask = filters::keep_largest_component(mask, config.keep_components, context.threads,
                                            many ? &classes : nullptr);
   }
   if (config.fill_holes) mask = filters::fill_holes(mask, context.threads);
+  stay_in(job.region, mask);
   found.voxels = std::count_if(mask.begin(), mask.end(), [](uint8_t m) { return m != 0; });
-  found.labels = classes_inside(mask, job.model, job.maps);
+  found.labels = classes_inside(mask, job);
   if (!request.surfaces) return;
   step.reset();
   const Step surfaces(found.seconds, "surface", 0.9, context);
@@ -254,6 +332,14 @@ void check_images(const Model& model, const std::vector<Volume<float>>& componen
   for (const Volume<float>& image : components) {
     require_on_grid("a component", image.grid(), request.name, components[0].grid());
   }
+  if (!request.boxes.empty() && !model.has_background()) {
+    throw UsageError(
+        "the model has no background class: its structures are not looked for in boxes");
+  }
+  if (!request.boxes.empty() && request.boxes.size() != model.structures().size()) {
+    throw InputError("there are " + std::to_string(request.boxes.size()) + " boxes for " +
+                     std::to_string(model.structures().size()) + " structures");
+  }
   if (!request.region.empty()) {
     require_on_grid("the region", request.region.grid(), request.name, components[0].grid());
   }
@@ -268,6 +354,7 @@ Detection detect(const Model& model, std::vector<Volume<float>> components,
   Job job{model, request, components[0].grid()};
   job.classes = model.structures();
   Detection found;
+  found.outside = set_region(job, context.threads);
   evaluate(job, std::move(components), context, found.seconds);
   find_structure(job, found, context);
   if (request.probability) found.probability = std::move(job.maps.probability);

@@ -9,6 +9,7 @@
 #include "larch/config/fields.h"
 #include "larch/core/context.h"
 #include "larch/data/mesh.h"
+#include "larch/data/pose.h"
 #include "larch/data/volume.h"
 #include "larch/mesh/smooth.h"
 #include "larch/models.h"
@@ -51,6 +52,7 @@ struct DetectConfig {
   mesh::SmoothConfig smooth;
   int candidate_count = 100;
   int leaf_trees = 0;
+  double margin_mm = 10;
 
   template <class F>
   void fields(F&& f) {
@@ -59,7 +61,8 @@ struct DetectConfig {
       Field{"structure", structure, "from probabilities to labels"},
       Field{"smooth", smooth, "smoothing of the surface mesh"},
       Field{"candidate_count", candidate_count, "length of the candidate list", 1, 100000000},
-      Field{"leaf_trees", leaf_trees, "leaves of the first trees alone; 0: of all", 0, 1024});
+      Field{"leaf_trees", leaf_trees, "leaves of the first trees alone; 0: of all", 0, 1024},
+      Field{"margin_mm", margin_mm, "by this the boxes of poses are wider on each side", 0, 1000});
   }
 };
 
@@ -67,13 +70,16 @@ struct DetectConfig {
 /// leaves.
 struct DetectRequest {
   DetectConfig config{};
-  bool probability = false;        ///< of the structures together
-  bool labels = true;              ///< without it, voxels above the threshold are counted
-  bool surfaces = false;           ///< goes with labels
-  bool distribution = false;       ///< of a forest: the probability of each class
-  bool leaves = false;             ///< of a forest: the leaf that each tree leads a voxel to
-  bool shown = false;              ///< the mean of the images that the model takes together
-  Volume<uint8_t> region{};        ///< on the grid of the image: 0 where nothing is looked for
+  bool probability = false;   ///< of the structures together
+  bool labels = true;         ///< without it, voxels above the threshold are counted
+  bool surfaces = false;      ///< goes with labels
+  bool distribution = false;  ///< of a forest: the probability of each class
+  bool leaves = false;        ///< of a forest: the leaf that each tree leads a voxel to
+  bool shown = false;         ///< the mean of the images that the model takes together
+  Volume<uint8_t> region{};   ///< on the grid of the image: 0 where nothing is looked for
+  /// By structure of the model: the box, widened by config.margin_mm, without which it is not
+  /// looked for, and outside of which no voxel is of it. Empty: everywhere.
+  std::vector<std::optional<Pose>> boxes{};
   int64_t memory_bytes = 0;        ///< of the evaluation on its device; 0: most of what is free
   std::string name = "the image";  ///< for messages
 
@@ -81,7 +87,7 @@ struct DetectRequest {
 };
 
 /// Holds what was found, on the grid of the image; what was not asked for is empty. Outside of the
-/// region probabilities are 0, leaves -1 and labels those of the background.
+/// region, and of all boxes, probabilities are 0, leaves -1 and labels those of the background.
 struct Detection {
   Volume<float> probability{};
   std::vector<Volume<float>> distribution{};
@@ -90,6 +96,7 @@ struct Detection {
   std::vector<Mesh> surfaces{};  ///< of the structures together, then of each of several; LPS mm
   Volume<float> shown{};
   int64_t voxels = -1;                ///< of the structures; -1: they were not looked for
+  std::vector<size_t> outside{};      ///< structures whose boxes hold no voxel of the image
   std::optional<double> threshold{};  ///< from which a voxel is of a structure
   StepSeconds seconds{};
 };
@@ -97,9 +104,10 @@ struct Detection {
 /// Evaluates a model at every voxel of an image (Birkbeck, Sofka, Zhou 2011; Sharp 2008),
 /// regularises the probabilities by a graph cut, and makes label map and surfaces. `components`:
 /// the images that the model takes together (Model::components), on one grid in LPS mm; one if it
-/// names none. The result does not depend on the device, the number of threads or the memory.
-/// Throws UsageError for a model of another kind, InputError for images that do not fit it,
-/// MemoryError, and Stopped.
+/// names none. Outside of its box the probability of a class counts to the background. The result
+/// does not depend on the device, the number of threads or the memory. Throws UsageError for a
+/// model of another kind and for boxes with one that has no background class, InputError for images
+/// that do not fit it, MemoryError, and Stopped.
 Detection detect(const Model& model, std::vector<Volume<float>> components,
                  const DetectRequest& request, const Context& context);
 

@@ -7,11 +7,11 @@
 #include <cstdio>
 #include <utility>
 
-#include "larch/core/parallel.h"
 #include "larch/image/preprocess.h"
 #include "larch/io/image/layers.h"
 #include "larch/models/layout.h"
 #include "larch/opened_model.h"
+#include "larch/pose/box_voxels.h"
 
 namespace larch {
 namespace {
@@ -69,22 +69,6 @@ bool goes_over(const FoundPoses& found, size_t later, size_t earlier) {
   return found.poses[later].confidence > found.poses[earlier].confidence;
 }
 
-/// The voxels first to end - 1 that can lie in a box.
-std::pair<Vec3i, Vec3i> voxels_around(const Pose& pose, const Grid& grid) {
-  std::pair<Vec3i, Vec3i> range{grid.size, {0, 0, 0}};
-  for (int number = 0; number < 8; ++number) {
-    const Vec3d at = index_from_world(grid, corner(pose, number));
-    for (int axis = 0; axis < 3; ++axis) {
-      const double size = grid.size[axis];
-      const auto low = static_cast<int>(std::clamp(std::floor(at[axis]), 0.0, size));
-      const auto end = static_cast<int>(std::clamp(std::ceil(at[axis]) + 1, 0.0, size));
-      range.first[axis] = std::min(range.first[axis], low);
-      range.second[axis] = std::max(range.second[axis], end);
-    }
-  }
-  return range;
-}
-
 }  // namespace
 
 FoundPoses find_poses(const Model& model, Volume<float> image, const Context& context,
@@ -119,22 +103,12 @@ LabelVolume label_boxes(const FoundPoses& found, const Grid& grid, int threads) 
   LabelVolume labels(grid);
   for (size_t k = 0; k < found.poses.size(); ++k) {
     if (!found.poses[k].has_pose) continue;
-    const Pose& pose = found.poses[k].pose;
-    const auto [first, end] = voxels_around(pose, grid);
-    const auto label = [&](const Vec3i& at) {
-      const Vec3d box = box_from_world(pose, world_from_index(grid, at.cast<double>()));
-      if (std::max({std::abs(box.x), std::abs(box.y), std::abs(box.z)}) > 0.5) return;
+    pose::for_voxels_in(found.poses[k].pose, grid, threads, [&](const Vec3i& at) {
       int32_t& value = labels(at);
       if (value == 0 || goes_over(found, k, static_cast<size_t>(value - 1))) {
         value = static_cast<int32_t>(k) + 1;
       }
-    };
-    parallel_for(threads, std::max(end.z - first.z, 0), 1,
-                 [&, first = first, end = end](int64_t from, int64_t to) {
-                   for (int z = first.z + static_cast<int>(from); z < first.z + to; ++z)
-                     for (int y = first.y; y < end.y; ++y)
-                       for (int x = first.x; x < end.x; ++x) label({x, y, z});
-                 });
+    });
   }
   return labels;
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,14 +28,15 @@ void complete_poses(const InputList& folder, Case& c);
 /// Returns the file of a case, empty if it has none. Throws InputError if the file is missing.
 std::string poses_file(const cases::CaseJob& c, const InputList& given);
 
-/// Returns what a file of poses says of a structure; nullptr: nothing.
-const DetectedPose* pose_named(const std::vector<DetectedPose>& poses, const std::string& name);
-
-/// Returns the names of a file of poses, for messages.
-std::string names_of(const std::vector<DetectedPose>& poses);
-
 /// Returns the pose of a structure in a file of poses, in LPS mm. Throws InputError if it does not
 /// have the structure, or tells that it was not found.
 Pose pose_in_file(const std::string& path, const std::string& structure);
+
+/// Returns the box of each structure by a file of poses; none for what the file does not have, or
+/// tells that it was not found: `notes` gets a sentence. Throws InputError if the file has none of
+/// the names.
+std::vector<std::optional<Pose>> boxes_in_file(const std::string& path,
+                                               const LabelTable& structures,
+                                               std::vector<std::string>& notes);
 
 }  // namespace larch::pipeline

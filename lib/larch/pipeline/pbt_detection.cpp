@@ -57,11 +57,25 @@ void check_fits(const cases::CaseJob& c, const DetectRequest& request, const Gri
   }
 }
 
+/// Returns the mask of a case; empty: it has none.
+std::string roi_of(const cases::CaseJob& c, const DetectionFiles& given) {
+  const std::string path = c.is_of_list ? c.row.cell(kRoiColumn) : given.roi;
+  return path == "n/a" ? "" : path;
+}
+
 Volume<uint8_t> read_region(const cases::CaseJob& c, const std::string& path, const Grid& grid) {
   if (path.empty()) return {};
   const LabelVolume labels = read_labels(path, label_options(c.read, grid));
   cases::require_same_grid(path, labels.grid(), c.row.image, grid);
   return mapped<uint8_t>(labels, [](int32_t label) { return label != 0; });
+}
+
+/// Returns the boxes that the poses of a case have; empty: it has none. `outputs` gets the notes.
+std::vector<std::optional<Pose>> boxes_of(const cases::CaseJob& c, const DetectionFiles& given,
+                                          const Model& model, Outputs& outputs) {
+  const std::string path = poses_file(c, given.poses);
+  if (path.empty()) return {};
+  return boxes_in_file(path, model.structures(), outputs.notes);
 }
 
 /// Writes probabilities, a distribution as the volumes of one file.
@@ -196,13 +210,17 @@ Outputs detect_case(const cases::CaseJob& c, const DetectionFiles& given, const 
   std::vector<Volume<float>> components = read_components(c.row, model.components(), c.read);
   job->grid = components[0].grid();
   check_fits(c, request, job->grid);
-  request.region = read_region(c, given.roi, job->grid);
+  Outputs outputs;
+  request.region = read_region(c, roi_of(c, given), job->grid);
+  request.boxes = boxes_of(c, given, model, outputs);
   if (!c.is_of_list) c.context().info(describe(job->grid));
   job->found = detect(model, std::move(components), request, c.context());
   c.context().progress(1, "done");
+  for (const size_t k : job->found.outside) {
+    outputs.note("the box of '" + job->classes[k].name + "' lies outside of the image");
+  }
 
   const int64_t voxels = job->found.voxels;
-  Outputs outputs;
   outputs.grid(c.row.image, describe(job->grid));
   if (voxels >= 0) {
     const double volume_mm3 = static_cast<double>(voxels) * job->grid.voxel_volume_mm3();
@@ -234,11 +252,14 @@ cases::CaseLook look_at_detection(const cases::CaseJob& c, const DetectionFiles&
   const DetectRequest request = request_of(c, given);
   cases::CaseLook look = cases::look_of(grid);
   check_fits(c, request, grid);
-  if (!given.roi.empty()) {
-    cases::require_same_grid(given.roi, probe_image(given.roi, label_options(c.read, grid)).grid,
-                             c.row.image, grid);
+  const std::string roi = roi_of(c, given);
+  if (!roi.empty()) {
+    cases::require_same_grid(roi, probe_image(roi, label_options(c.read, grid)).grid, c.row.image,
+                             grid);
   }
-  look.bytes = detection_bytes(model, grid, request, !given.roi.empty(), c.context().device);
+  Outputs notes;
+  const bool has_region = !roi.empty() || !boxes_of(c, given, model, notes).empty();
+  look.bytes = detection_bytes(model, grid, request, has_region, c.context().device);
   return look;
 }
 

@@ -6,6 +6,7 @@
 
 #include "larch/cases/case_program.h"
 #include "larch/detect.h"
+#include "larch/pipeline/case_poses.h"
 
 namespace larch::pipeline {
 
@@ -32,13 +33,19 @@ inline constexpr cases::Product kDetectionProducts[] = {
 /// The request for one detection.
 struct DetectionFiles {
   const DetectConfig& config;
-  std::string roi{};         ///< mask on the grid of the image; empty: everywhere
+  std::string roi{};         ///< of one image: mask on its grid; empty: everywhere
+  InputList poses{};         ///< of one image: file with the boxes of structures
   int64_t memory_bytes = 0;  ///< of the evaluation; 0: most of what is free
 };
 
+/// The column of a list with masks; that of poses is kPosesColumn.
+inline constexpr const char* kRoiColumn = "roi";
+
 /// Reads the image of a case and detects on it: the files that are wanted, with figures; volumes
 /// are on the grid of the image. Rejected if fewer than structure.min_voxels voxels are found.
-/// Throws InputError, also if the region of interest is on another grid, and MemoryError.
+/// A structure of the model is looked for in its box alone, if there are poses; a note tells which
+/// one is not. Throws InputError, also if the region of interest is on another grid or the poses
+/// have no structure of the model, and MemoryError.
 Outputs detect_case(const cases::CaseJob& c, const DetectionFiles& request, const Model& model);
 
 /// Throws UsageError for settings and products that a model of this kind does not have, or a file
