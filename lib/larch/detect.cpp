@@ -156,61 +156,41 @@ std::vector<size_t> set_region(Job& job, int threads) {
   return outside;
 }
 
-bool is_in_box(const Job& job, size_t number, int64_t voxel) {
-  return job.boxes.empty() ||
-         (job.boxes[number] && pose::holds(*job.boxes[number], job.grid, job.grid.voxel(voxel)));
-}
-
-/// Returns the index of each class of a forest beside the background, as they are in the table.
-std::vector<size_t> structures_of(const forest::Model& forest) {
-  std::vector<size_t> all;
-  for (size_t c = 0; c < forest.class_table.size(); ++c) {
-    if (static_cast<int32_t>(c) != forest.background) all.push_back(c);
-  }
-  return all;
-}
-
-/// Gives the probability that a class has outside of its box to the background.
+/// Gives the probability that a class has outside of its box to the background. What is left is
+/// below 0, so that another class wins there even where all others are 0.
 void keep_in_boxes(Job& job, int threads) {
   const forest::Model* forest = forest_of(job.model);
   if (job.boxes.empty() || forest == nullptr || job.maps.distribution.empty()) return;
-  const std::vector<size_t> classes = structures_of(*forest);
-  Volume<float>& around = job.maps.distribution[static_cast<size_t>(forest->background)];
+  Volume<float>& background = job.maps.distribution[static_cast<size_t>(forest->background)];
   parallel_for_each(threads, job.grid.voxels(), 1 << 14, [&](int64_t i) {
-    if (job.region[i] == 0) return;
+    auto box = job.boxes.begin();
     float moved = 0;
-    for (size_t k = 0; k < classes.size(); ++k) {
-      float& p = job.maps.distribution[classes[k]][i];
-      if (is_in_box(job, k, i)) continue;
-      moved += p;
-      p = 0;
+    for (Volume<float>& map : job.maps.distribution) {
+      if (job.region[i] == 0 || &map == &background) continue;
+      const std::optional<Pose>& own = *box++;
+      if (own && pose::holds(*own, job.grid, job.grid.voxel(i))) continue;
+      moved += map[i];
+      map[i] = -1;
     }
-    around[i] += moved;
-    Volume<float>& probability = job.maps.probability;
-    if (!probability.empty()) probability[i] = std::max(probability[i] - moved, 0.0F);
+    background[i] += moved;
+    if (job.maps.probability.empty()) return;
+    job.maps.probability[i] = std::max(job.maps.probability[i] - moved, 0.0F);
   });
 }
 
-/// Returns the labels of structures: inside of them the likelier class wins of those whose box
-/// holds the voxel, the first of equal ones.
-LabelVolume classes_inside(const Volume<uint8_t>& mask, const Job& job) {
-  const forest::Model* forest = forest_of(job.model);
+/// Returns the labels of structures: inside of them the likelier class wins, the first of equal
+/// ones.
+LabelVolume classes_inside(const Volume<uint8_t>& mask, const Model& model, const Maps& maps) {
+  const forest::Model* forest = forest_of(model);
   if (forest == nullptr) {
-    const int32_t value = image_model(job.model).info.class_value;
+    const int32_t value = image_model(model).info.class_value;
     return mapped<int32_t>(mask, [&](uint8_t m) { return m != 0 ? value : 0; });
   }
   const auto around = static_cast<size_t>(forest->background);
-  const std::vector<size_t> classes = structures_of(*forest);
   LabelVolume labels(mask.grid(), forest->class_table[around].value);
   for (int64_t i = 0; i < mask.voxels(); ++i) {
     if (mask[i] == 0) continue;
-    float most = -1;
-    for (size_t k = 0; k < classes.size(); ++k) {
-      const float p = job.maps.distribution[classes[k]][i];
-      if (p <= most || !is_in_box(job, k, i)) continue;
-      most = p;
-      labels[i] = job.classes[k].value;
-    }
+    labels[i] = forest->class_table[likeliest_structure(*forest, maps.distribution, i)].value;
   }
   return labels;
 }
@@ -275,11 +255,6 @@ void evaluate(Job& job, std::vector<Volume<float>> components, const Context& co
   keep_in_boxes(job, turn.context().threads);
 }
 
-/// Takes out of a mask what lies outside of a region, which may be empty.
-void stay_in(const Volume<uint8_t>& region, Volume<uint8_t>& mask) {
-  for (int64_t i = 0; i < region.voxels(); ++i) mask[i] = region[i] != 0 ? mask[i] : uint8_t{0};
-}
-
 /// Goes from the probability to the labels and their surfaces.
 void find_structure(Job& job, Detection& found, const Context& context) {
   const DetectRequest& request = job.request;
@@ -299,17 +274,18 @@ void find_structure(Job& job, Detection& found, const Context& context) {
     return;
   }
   Volume<uint8_t> mask = segment(probability, job.shown, config, threshold, context);
-  stay_in(job.region, mask);
   if (config.keep_components > 0) {
     const bool many = job.classes.size() > 1;
-    const LabelVolume classes = many ? classes_inside(mask, job) : LabelVolume{};
+    const LabelVolume classes = many ? classes_inside(mask, job.model, job.maps) : LabelVolume{};
     mask = filters::keep_largest_component(mask, config.keep_components, context.threads,
                                            many ? &classes : nullptr);
   }
   if (config.fill_holes) mask = filters::fill_holes(mask, context.threads);
-  stay_in(job.region, mask);
+  for (int64_t i = 0; i < job.region.voxels(); ++i) {
+    if (job.region[i] == 0) mask[i] = 0;
+  }
   found.voxels = std::count_if(mask.begin(), mask.end(), [](uint8_t m) { return m != 0; });
-  found.labels = classes_inside(mask, job);
+  found.labels = classes_inside(mask, job.model, job.maps);
   if (!request.surfaces) return;
   step.reset();
   const Step surfaces(found.seconds, "surface", 0.9, context);
@@ -333,12 +309,10 @@ void check_images(const Model& model, const std::vector<Volume<float>>& componen
     require_on_grid("a component", image.grid(), request.name, components[0].grid());
   }
   if (!request.boxes.empty() && !model.has_background()) {
-    throw UsageError(
-        "the model has no background class: its structures are not looked for in boxes");
+    throw UsageError("the model has no background class, to which voxels outside of boxes belong");
   }
   if (!request.boxes.empty() && request.boxes.size() != model.structures().size()) {
-    throw InputError("there are " + std::to_string(request.boxes.size()) + " boxes for " +
-                     std::to_string(model.structures().size()) + " structures");
+    throw InputError("boxes are as many as the structures of the model");
   }
   if (!request.region.empty()) {
     require_on_grid("the region", request.region.grid(), request.name, components[0].grid());
@@ -359,6 +333,9 @@ Detection detect(const Model& model, std::vector<Volume<float>> components,
   find_structure(job, found, context);
   if (request.probability) found.probability = std::move(job.maps.probability);
   if (request.distribution) found.distribution = std::move(job.maps.distribution);
+  for (Volume<float>& map : found.distribution) {
+    if (!job.boxes.empty()) map = mapped<float>(map, [](float p) { return std::max(p, 0.0F); });
+  }
   found.leaves = std::move(job.maps.leaves);
   if (request.shown) found.shown = std::move(job.shown);
   return found;

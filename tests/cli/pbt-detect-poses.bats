@@ -99,15 +99,15 @@ assert a.any() and not a[~inside].any() and b[~inside].any()
   cmp a.nii.gz b.nii.gz
   python "$BOXES
 assert set(numpy.unique(read('a.nii.gz'))) == {0, 1} and set(numpy.unique(read('c.nii.gz'))) == {0, 2}
-assert load('a.json')['notes'] == [\"'object_2' is not found in 'alone.json'; it is not looked for\"], load('a.json')
-assert load('b.json')['notes'] == [\"'object_2' has no pose in 'beside.json'; it is not looked for\"]
+assert load('a.json')['notes'] == [\"'alone.json': 'object_2' is not found, and is not looked for\"], load('a.json')
+assert load('b.json')['notes'] == [\"'beside.json': 'object_2' is not there, and is not looked for\"]
 assert load('c.json')['notes'] == [\"the box of 'object_1' lies outside of the image\"]
 "
   expect 7 "$BIN/pbt-detect" --model one.pbt --input s/images/case_006.nii.gz --poses away.json --output d.nii.gz
   has err.txt "nothing was detected"
   for dry in "" --dry-run; do
     expect 3 one --poses other.json --output e.nii.gz $dry
-    has err.txt "'other.json' has none of the structures of the model, which are object_1, object_2; it has heart"
+    has err.txt "'other.json' has no structure 'object_1' or 'object_2'; it has heart"
   done
   absent e.nii.gz
 }

@@ -9,22 +9,6 @@
 #include "larch/pipeline/evaluation/pairs.h"
 
 namespace larch::pipeline {
-namespace {
-
-/// Returns what a file of poses says of a structure; nullptr: nothing.
-const DetectedPose* pose_named(const std::vector<DetectedPose>& poses, const std::string& name) {
-  const auto found = std::ranges::find(poses, name, &DetectedPose::name);
-  return found == poses.end() ? nullptr : &*found;
-}
-
-template <class Named>
-std::string names_of(const std::vector<Named>& all) {
-  std::string names;
-  for (const Named& one : all) names += (names.empty() ? "" : ", ") + one.name;
-  return names;
-}
-
-}  // namespace
 
 void check_poses(const InputList& poses, bool is_list) {
   if (!poses || is_folder(poses) == is_list) return;
@@ -44,39 +28,33 @@ std::string poses_file(const cases::CaseJob& c, const InputList& given) {
   return path == "n/a" ? "" : path;
 }
 
-Pose pose_in_file(const std::string& path, const std::string& structure) {
-  const std::vector<DetectedPose> poses = read_any_poses(path);
-  const DetectedPose* found = pose_named(poses, structure);
-  if (found == nullptr) {
-    throw InputError("'" + path + "' has no structure '" + structure + "'; it has " +
-                     names_of(poses));
-  }
-  if (found->has_pose) return found->pose;
-  throw InputError("'" + path + "': '" + structure + "' is " + found->status +
-                   "; there is no pose to start from");
-}
-
 std::vector<std::optional<Pose>> boxes_in_file(const std::string& path,
                                                const LabelTable& structures,
                                                std::vector<std::string>& notes) {
   const std::vector<DetectedPose> poses = read_any_poses(path);
   std::vector<std::optional<Pose>> boxes;
-  bool is_named = false;
+  bool has_any = false;
+  std::string wanted, there;
   for (const LabelEntry& structure : structures) {
-    const DetectedPose* found = pose_named(poses, structure.name);
-    is_named = is_named || found != nullptr;
-    std::string why;
-    if (found == nullptr) {
-      why = "has no pose in '" + path + "'";
-    } else if (!found->has_pose) {
-      why = "is " + found->status + " in '" + path + "'";
-    }
-    boxes.push_back(why.empty() ? std::optional(found->pose) : std::nullopt);
-    if (!why.empty()) notes.push_back("'" + structure.name + "' " + why + "; it is not looked for");
+    const auto found = std::ranges::find(poses, structure.name, &DetectedPose::name);
+    const bool is_there = found != poses.end();
+    has_any = has_any || is_there;
+    boxes.push_back(is_there && found->has_pose ? std::optional(found->pose) : std::nullopt);
+    const std::string name = "'" + structure.name + "'";
+    wanted += (wanted.empty() ? "" : " or ") + name;
+    if (boxes.back()) continue;
+    notes.push_back("'" + path + "': " + name + " is " + (is_there ? found->status : "not there"));
   }
-  if (is_named) return boxes;
-  throw InputError("'" + path + "' has none of the structures of the model, which are " +
-                   names_of(structures) + "; it has " + names_of(poses));
+  if (has_any) return boxes;
+  for (const DetectedPose& one : poses) there += (there.empty() ? "" : ", ") + one.name;
+  throw InputError("'" + path + "' has no structure " + wanted + "; it has " + there);
+}
+
+Pose pose_in_file(const std::string& path, const std::string& structure) {
+  std::vector<std::string> notes;
+  const auto boxes = boxes_in_file(path, {{0, structure}}, notes);
+  if (boxes[0]) return *boxes[0];
+  throw InputError(notes[0] + "; there is no pose to start from");
 }
 
 }  // namespace larch::pipeline

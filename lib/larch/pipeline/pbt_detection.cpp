@@ -75,7 +75,9 @@ std::vector<std::optional<Pose>> boxes_of(const cases::CaseJob& c, const Detecti
                                           const Model& model, Outputs& outputs) {
   const std::string path = poses_file(c, given.poses);
   if (path.empty()) return {};
-  return boxes_in_file(path, model.structures(), outputs.notes);
+  auto boxes = boxes_in_file(path, model.structures(), outputs.notes);
+  for (std::string& note : outputs.notes) note += ", and is not looked for";
+  return boxes;
 }
 
 /// Writes probabilities, a distribution as the volumes of one file.
