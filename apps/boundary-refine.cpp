@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include "larch/files/file.h"
 #include "larch/pipeline/boundary_refinement.h"
 #include "larch/pipeline/case_poses.h"
 #include "larch/pipeline/structures.h"
@@ -24,7 +25,9 @@ struct Options {
             "folder of its run"}
           .endings(".json"),
       Field{"start-labels", start_labels,
-            "start: a label map on any grid, to which the mean shape is fitted"},
+            "start: a label map on any grid, to which the mean shape is fitted; with --list the "
+            "folder "
+            "of a run that made them"},
       Field{"mesh", mesh, "start: a mesh that this program has written"});
   }
   pipeline::StartFiles start() const { return {poses, start_labels, mesh}; }
@@ -34,8 +37,10 @@ void check(const Options& o, const GivenFlags&) {
   const int starts = (o.poses ? 1 : 0) + (o.start_labels ? 1 : 0) + (o.mesh ? 1 : 0);
   pipeline::check_poses(o.poses, o.images.is_list());
   if (o.images.is_list()) {
-    if (o.start_labels || o.mesh) {
-      throw UsageError("with --list the starts stand in columns of the list: poses, label or mesh");
+    if (starts > 1 || o.mesh || (o.start_labels && !is_folder(o.start_labels))) {
+      throw UsageError(
+          "with --list the starts stand in columns of the list (poses, label or mesh), or in the "
+          "folder that --poses or --start-labels names");
     }
   } else if (starts != 1) {
     throw UsageError("give one start: --poses, --start-labels or --mesh");
@@ -95,10 +100,12 @@ int main(int argc, char** argv) {
     return pipeline::refine_case(c, model, o.start());
   };
   program.complete = [](const Options& o, Case& c) {
-    if (!o.poses) return;
-    c.label.clear();  // the folder has the start; other columns of the list count no more
-    c.further.erase(pipeline::kMeshStart);
+    if (!o.poses && !o.start_labels) return;
+    // The folder has the start; columns of the list count no more.
+    c.label.clear();
+    for (const char* start : {pipeline::kPosesColumn, pipeline::kMeshStart}) c.further.erase(start);
     pipeline::complete_poses(o.poses, c);
+    pipeline::complete_labels(o.start_labels, c);
   };
   program.look = [](const cases::CaseJob& c, const Options& o, const Model& model) {
     return pipeline::look_at_boundary(c, model, o.start());

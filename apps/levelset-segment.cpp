@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include "larch/files/file.h"
 #include "larch/levelset.h"
+#include "larch/pipeline/case_poses.h"
 #include "larch/pipeline/levelset/segmentation.h"
 #include "larch/pipeline/structures.h"
 
@@ -33,10 +35,12 @@ void check(const Options& options, const GivenFlags& given) {
         "there is no seed: give --sphere-mm x,y,z,r or --sphere-index i,j,k,r with a place in the "
         "structure and a radius, --points, --init-labelmap or --init-level-set");
   }
-  if (options.images.is_list() && (!options.seeds.images().empty() || options.time_series)) {
+  pipeline::SegmentationSeeds seeds = options.seeds;
+  if (is_folder(seeds.init_labelmap)) seeds.init_labelmap = {};
+  if (options.images.is_list() && (!seeds.images().empty() || options.time_series)) {
     throw UsageError(
         "--time-series and images beside the input are for one image; with --list give seeds in "
-        "columns of the list");
+        "columns of the list, or --init-labelmap the folder of a run that made label maps");
   }
 }
 
@@ -80,6 +84,9 @@ int main(int argc, char** argv) {
   program.check = check;
   program.process = [](const cases::CaseJob& c, const Options& o, const cases::Nothing&) {
     return pipeline::segment_case(c, o.request());
+  };
+  program.complete = [](const Options& o, Case& c) {
+    pipeline::complete_labels(o.seeds.init_labelmap, c);
   };
   program.look = [](const cases::CaseJob& c, const Options& o, const cases::Nothing&) {
     return pipeline::look_at_segmentation(c, o.request());

@@ -309,7 +309,7 @@ int run_checked(const Program& program, const CommandLine& line, Console& consol
         "skipped, cannot be told apart; leave it out");
   }
   const PlannedOutputs planned = planned_of(program, line, paths);
-  check_distinct(flag_inputs(paths, line), planned);
+  check_distinct(flag_inputs(paths, line, program.by_case()), planned);
   ListedInputs listed;
   InputDigests digests;
   const CheckedRun run{program, line, paths, listed, digests};
@@ -338,7 +338,8 @@ int report_failure(Failure failure, const std::string& app, Console* console, in
 }  // namespace
 
 ResultsBasis CheckedRun::basis(const std::vector<RunInput>& further) const {
-  ResultsBasis basis{program, line, flag_inputs(paths, line), listed.order_matters};
+  ResultsBasis basis{program, line, flag_inputs(paths, line, program.by_case()),
+                     listed.order_matters};
   for (const auto* inputs : {&listed.inputs, &further}) {
     basis.inputs.insert(basis.inputs.end(), inputs->begin(), inputs->end());
   }

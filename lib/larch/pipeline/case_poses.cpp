@@ -21,6 +21,10 @@ void complete_poses(const InputList& folder, Case& c) {
   if (folder) c.further[kPosesColumn] = prediction_in(folder, c.id, PredictionKind::kPoses);
 }
 
+void complete_labels(const InputImage& folder, Case& c) {
+  if (folder) c.label = prediction_in(folder, c.id, PredictionKind::kLabels);
+}
+
 std::string poses_file(const cases::CaseJob& c, const InputList& given) {
   const std::string path = c.is_of_list ? c.row.cell(kPosesColumn) : given.path;
   const std::string why = path.empty() || path == "n/a" ? "" : why_missing(path);

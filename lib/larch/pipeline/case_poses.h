@@ -24,6 +24,8 @@ void check_poses(const InputList& poses, bool is_list);
 /// Puts the file of a case in such a folder into its column; an empty name has no effect. Throws
 /// InputError for two files that may be it.
 void complete_poses(const InputList& folder, Case& c);
+/// Does the same with the label map of a case.
+void complete_labels(const InputImage& folder, Case& c);
 
 /// Returns the file of a case, empty if it has none. Throws InputError if the file is missing.
 std::string poses_file(const cases::CaseJob& c, const InputList& given);

@@ -344,11 +344,12 @@ std::string text_at(const Json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-std::vector<RunInput> flag_inputs(const std::vector<GivenPath>& paths, const CommandLine& line) {
+std::vector<RunInput> flag_inputs(const std::vector<GivenPath>& paths, const CommandLine& line,
+                                  bool by_case) {
   std::vector<RunInput> inputs;
   for (const GivenPath& given : paths) {
-    // The images of a folder are inputs by themselves.
-    const bool is_listed = given.role == PathRole::kInputList && is_folder(given.path);
+    // The images of a folder are inputs by themselves, and so are the files of cases.
+    const bool is_listed = is_folder(given.path) && (by_case || given.role == PathRole::kInputList);
     if (!is_output(given.role) && !is_listed) {
       inputs.push_back({given.flag.substr(2), given.path});
     }

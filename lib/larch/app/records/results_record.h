@@ -53,8 +53,10 @@ struct ResultsBasis {
   bool order_matters = true;     ///< of the cases of a list
 };
 
-/// Returns the inputs that flags name, in their order, then the files of --config.
-std::vector<RunInput> flag_inputs(const std::vector<GivenPath>& paths, const CommandLine& line);
+/// Returns the inputs that flags name, in their order, then the files of --config. `by_case`: a
+/// folder holds files of cases, which are their own inputs.
+std::vector<RunInput> flag_inputs(const std::vector<GivenPath>& paths, const CommandLine& line,
+                                  bool by_case);
 
 /// The basis as records tell it: {"App", "ResultsVersion", "Options" (flags that are
 /// neither files nor without effect on the results), "Config", "Seed", "Inputs"}. Reads inputs that
