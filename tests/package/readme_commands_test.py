@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-FileCopyrightText: The Larch authors
 # SPDX-License-Identifier: Apache-2.0
-"""The command lines of README.md, apps/running.md and apps/*.intro.md work as printed, one after the other in one
+"""The command lines of README.md, apps/running.md, apps/chain.md and apps/*.intro.md work as printed, one after the other in one
 folder, which is empty at the start. A line of README.md that is no program is a script that explains itself.
 
 usage: readme_commands_test.py SOURCE_DIR FOLDER-OF-EXECUTABLES
@@ -31,7 +31,7 @@ def command_lines(source):
     if odd:
         sys.exit(f'README.md has indented lines that are no command of Larch: {odd}')
     lines = [f'{source}/{line} --help' if line.startswith('scripts/') else line for line in readme]
-    for page in [source / 'apps/running.md', *sorted((source / 'apps').glob('*.intro.md'))]:
+    for page in [source / 'apps/running.md', source / 'apps/chain.md', *sorted((source / 'apps').glob('*.intro.md'))]:
         lines += [line for line in indented_lines(page) if line.startswith((*PROGRAMS, 'printf', 'cut '))]
     # A page that repeats a line has --force in it, since the output is there.
     once = {}
