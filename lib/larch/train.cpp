@@ -142,32 +142,16 @@ bool asks_labels(const voxels::TrainConfig& config) {
          fits(config, ClassifierKind::kTree) && fits(config, ClassifierKind::kForest);
 }
 
-/// Tells whether a label of a data set is neither the background nor to be left out.
-bool is_structure(const DatasetLabel& label) {
-  return label.values != std::vector<int32_t>{0} && label.name != kBackgroundName &&
-         label.name != kIgnoreName;
-}
-
-/// Gives the one class the name that a data set has for its labels, unless it was named.
-void take_class_name(const std::vector<DatasetLabel>& declared, voxels::LabelConfig& config) {
-  if (config.class_name != voxels::LabelConfig{}.class_name) return;
-  std::vector<std::string> names;
-  for (const DatasetLabel& label : declared) {
-    const bool is_positive = std::ranges::equal(label.values, config.positive);
-    if (config.positive.empty() ? is_structure(label) : is_positive) names.push_back(label.name);
-  }
-  if (names.size() != 1) return;
-  voxels::check_name(names[0]);
-  config.class_name = names[0];
-}
-
 /// Every label of a data set is a structure where none is named.
 void complete(hdn::HdnConfig& config, const std::vector<DatasetLabel>& labels) {
   for (const hdn::StructureConfig& structure : config.structures)
     voxels::check_name(structure.name);
   if (!config.structures.empty()) return;
   for (const DatasetLabel& label : labels) {
-    if (!is_structure(label)) continue;
+    if (label.values == std::vector<int32_t>{0} || label.name == kBackgroundName ||
+        label.name == kIgnoreName) {
+      continue;
+    }
     voxels::check_name(label.name);
     config.structures.push_back({label.name, {label.values.begin(), label.values.end()}});
   }
@@ -281,8 +265,6 @@ Material make_material(const TrainingCases& cases, const voxels::TrainConfig& co
   material.fingerprint = models::fingerprint(config::to_json(config).dump(), context.seed, digests);
   if (is_forest(material.config) && config.labels.positive.empty()) {
     take_names(cases.declared, seen, material.config.labels, context);
-  } else {
-    take_class_name(cases.declared, material.config.labels);
   }
   fit_to_volumes(material.config, material.volumes, context);
   return material;
