@@ -202,6 +202,32 @@ class Bench:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         return path
 
+    def timed(self, what, done, **more):
+        self.times.append({'what': what, **more, 'seconds': round(done.seconds, 1), 'peak_mb': round(done.peak_bytes / 1e6)})
+        log(f'{what}: {done.seconds:.1f} s')
+
+    def found(self, program, name, model, rows, columns, ending):
+        """Runs a program over the images of rows; its results in their order. Some may have nothing found (exit code 7)."""
+        listed = write_rows(self.file(name, 'cases.tsv'), numbered(rows), ('id', *columns))
+        done = self.run(program, '--model', model, '--list', listed, '--output-dir', self.file(name, 'found'), check=False)
+        files = [self.file(name, 'found', row['id'] + ending) for row in numbered(rows)]
+        if done.code not in (0, 7) or not all(map(os.path.exists, files)):
+            raise RunFailed(f'exit code {done.code} from: {" ".join(done.command)}\n{done.tail()}')
+        self.timed(f'{name}: {program}', done, cases=len(rows))
+        return files
+
+    def scored(self, name, kind, predictions, references, *flags):
+        """The report of evaluate."""
+        rows = numbered({'prediction': p, 'reference': r} for p, r in zip(predictions, references))
+        pairs = write_rows(self.file(name, 'pairs.tsv'), rows, ('id', 'prediction', 'reference'))
+        self.run('evaluate', '--kind', kind, '--list', pairs, '--report', self.file(name, 'scores.json'), *flags)
+        return read_json(self.file(name, 'scores.json'))
+
+    def print_times(self):
+        print('\n| run | cases | seconds | peak MB |\n' + '| --- ' * 4 + '|')
+        for row in self.times:
+            print(f'| {row["what"]} | {row.get("cases", "")} | {row["seconds"]} | {row.get("peak_mb", "")} |')
+
     @classmethod
     def main(cls, name, parser, experiments, print_tables):
         """A script of such experiments, {name: (function, option with its data or None)}; its exit code."""
