@@ -406,9 +406,8 @@ Volume<int16_t> to_model_space(const Volume<float>& image, const ModelSpace& spa
         std::clamp(value, static_cast<double>(map.low), static_cast<double>(map.high)));
   };
   if (describe_difference(image.grid(), grid, 1e-6).empty()) {
-    parallel_for(context.threads, image.voxels(), 1 << 16, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) store(i, image[i]);
-    });
+    parallel_for_each(context.threads, image.voxels(), 1 << 16,
+                      [&](int64_t i) { store(i, image[i]); });
   } else {
     resample_into(image, grid, context, store);
   }

@@ -10,6 +10,7 @@
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/levelset/initial/first_surfaces.h"
+#include "larch/levelset/initial/spheres.h"
 #include "larch/levelset/segment.h"
 #include "larch/levelset/speed/data_speed.h"
 #include "larch/levelset/speed/edges.h"
@@ -380,9 +381,8 @@ void warn_of_request(SegmentRun& run, const std::vector<FirstSurface>& surfaces)
 void divide(Volume<float>& lengths_mm, double unit_mm, int threads) {
   const auto unit = static_cast<float>(unit_mm);
   if (unit == 1) return;
-  parallel_for(threads, lengths_mm.voxels(), int64_t{1} << 16, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) lengths_mm[i] /= unit;
-  });
+  parallel_for_each(threads, lengths_mm.voxels(), int64_t{1} << 16,
+                    [&](int64_t i) { lengths_mm[i] /= unit; });
 }
 
 /// Makes D of a field. `values`: speed_values on the device of the context.

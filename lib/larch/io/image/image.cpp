@@ -524,14 +524,7 @@ void write_dicom_slice(const std::string& path, const Volume<int16_t>& volume, i
   DicomWriter out;
   put_identity(out, names, slice);
   put_geometry(out, grid, slice);
-  out.number(0x0028'0002, 1);  // SamplesPerPixel
-  out.text(0x0028'0004, "CS", "MONOCHROME2");
-  out.number(0x0028'0010, static_cast<uint16_t>(grid.size.y));
-  out.number(0x0028'0011, static_cast<uint16_t>(grid.size.x));
-  out.number(0x0028'0100, 16);  // BitsAllocated, BitsStored, HighBit
-  out.number(0x0028'0101, 16);
-  out.number(0x0028'0102, 15);
-  out.number(0x0028'0103, 1);  // with sign
+  out.pixels(grid.size, 16, 16, /*has_sign=*/true);
   io::Pixels pixels{grid, io::Component::kInt16};
   pixels.grid.size.z = 1;
   pixels.voxels = volume.data() + pixels.grid.voxels() * slice;
