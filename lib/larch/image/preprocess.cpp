@@ -199,10 +199,8 @@ struct AxisTables {
 /// Calls row(y, z) for all rows of the target, from several threads.
 template <class Row>
 void for_all_rows(const Grid& target, int threads, const Row& row) {
-  parallel_for(threads, target.size.z, 1, [&](int64_t begin, int64_t end) {
-    for (int z = static_cast<int>(begin); z < end; ++z) {
-      for (int y = 0; y < target.size.y; ++y) row(y, z);
-    }
+  parallel_for_each(threads, target.size.z, 1, [&](int z) {
+    for (int y = 0; y < target.size.y; ++y) row(y, z);
   });
 }
 
