@@ -1,12 +1,16 @@
 # SPDX-FileCopyrightText: The Larch authors
 # SPDX-License-Identifier: Apache-2.0
 """Runs the executables and measures them; shared by the scripts beside this file. No packages."""
+import argparse
+import contextlib
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -146,12 +150,44 @@ def write_list(path, header, rows):
             file.write('\t'.join(row) + '\n')
 
 
+@contextlib.contextmanager
+def work_folder(name, kept=None):
+    """A folder for the files of a script, which goes with them unless it is `kept`. A run that fails ends the script."""
+    work = os.path.abspath(kept) if kept else tempfile.mkdtemp(prefix=f'larch-{name}-')
+    try:
+        yield work
+    except RunFailed as error:
+        sys.exit(f'{name}: error: {error}')
+    finally:
+        if not kept:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def parser_of(doc):
+    """What all experiments on accuracy can be told."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--build', help='build folder with the executables (default: release, ...)')
+    parser.add_argument('--device', default='auto')
+    parser.add_argument('--json', metavar='FILE', help='write all figures; - is stdout, and the tables go to stderr')
+    return parser
+
+
+def tell(args, result, print_tables):
+    """Prints tables, and all figures where --json says."""
+    with contextlib.redirect_stdout(sys.stderr if args.json == '-' else sys.stdout):
+        print_tables()
+    if args.json == '-':
+        print(json.dumps(result, indent=2))
+    elif args.json:
+        write_json(args.json, result)
+
+
 class Bench:
     """Executables of an experiment on accuracy, where results go, and the rows and times of all experiments. `args`: build,
     device, threads and quick."""
 
     def __init__(self, args, work):
-        self.args, self.work, self.rows, self.times = args, work, [], []
+        self.args, self.work, self.rows, self.times, self.shares = args, work, [], [], []
         self.place = Place(args.build)
         self.common = ['--force', '--quiet', '--device', args.device, *(['--threads', args.threads] if args.threads else [])]
 
@@ -165,6 +201,58 @@ class Bench:
         path = os.path.join(self.work, *parts)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         return path
+
+    def timed(self, what, done, **more):
+        self.times.append({'what': what, **more, 'seconds': round(done.seconds, 1), 'peak_mb': round(done.peak_bytes / 1e6)})
+        log(f'{what}: {done.seconds:.1f} s')
+
+    def found(self, program, name, model, rows, columns, ending):
+        """Runs a program over the images of rows; its results in their order. Some may have nothing found (exit code 7)."""
+        listed = write_rows(self.file(name, 'cases.tsv'), numbered(rows), ('id', *columns))
+        done = self.run(program, '--model', model, '--list', listed, '--output-dir', self.file(name, 'found'), check=False)
+        files = [self.file(name, 'found', row['id'] + ending) for row in numbered(rows)]
+        if done.code not in (0, 7) or not all(map(os.path.exists, files)):
+            raise RunFailed(f'exit code {done.code} from: {" ".join(done.command)}\n{done.tail()}')
+        self.timed(f'{name}: {program}', done, cases=len(rows))
+        return files
+
+    def scored(self, name, kind, predictions, references, *flags):
+        """The report of evaluate."""
+        rows = numbered({'prediction': p, 'reference': r} for p, r in zip(predictions, references))
+        pairs = write_rows(self.file(name, 'pairs.tsv'), rows, ('id', 'prediction', 'reference'))
+        self.run('evaluate', '--kind', kind, '--list', pairs, '--report', self.file(name, 'scores.json'), *flags)
+        return read_json(self.file(name, 'scores.json'))
+
+    def print_times(self):
+        print('\n| run | cases | seconds | peak MB |\n' + '| --- ' * 4 + '|')
+        for row in self.times:
+            print(f'| {row["what"]} | {row.get("cases", "")} | {row["seconds"]} | {row.get("peak_mb", "")} |')
+
+    @classmethod
+    def main(cls, name, parser, experiments, print_tables):
+        """A script of such experiments, {name: (function, option with its data or None)}; its exit code."""
+        parser.add_argument('experiments', nargs='*', metavar='EXPERIMENT', help=', '.join(experiments))
+        parser.add_argument('--threads')
+        parser.add_argument('--quick', action='store_true', help='a tenth of the cases and poor models, to try the script')
+        parser.add_argument('--work', metavar='FOLDER', help='where all files stay (default: none stay)')
+        args, started, skipped = parser.parse_args(), time.monotonic(), []
+        unknown = [one for one in args.experiments if one not in experiments]
+        if unknown:
+            parser.error(f'{unknown[0]} is none of ' + ', '.join(experiments))
+        with work_folder(name, args.work) as work:
+            bench = cls(args, work)
+            for one in args.experiments or [one for one in experiments if one != 'variants']:
+                experiment, data = experiments[one]
+                if data and not getattr(args, data):
+                    skipped.append(one)
+                    log(f'{one} is skipped: it takes --{data}')
+                    continue
+                experiment(bench)
+        missed = [text for row in bench.rows for text in row.get('missed', [])]
+        tell(args, {'device': args.device, 'split': args.split, 'quick': args.quick, 'skipped': skipped, 'missed': missed,
+                    'rows': bench.rows, 'shares': bench.shares, 'times': bench.times,
+                    'seconds': round(time.monotonic() - started, 1)}, lambda: print_tables(bench))
+        return 7 if missed and not args.quick else 0
 
 
 def read_rows(path):

@@ -10,7 +10,6 @@
 #include "larch/core/context.h"
 #include "larch/data/mesh.h"
 #include "larch/data/volume.h"
-#include "larch/levelset/initial/spheres.h"
 #include "larch/levelset/levelset_config.h"
 #include "larch/levelset/speed/window.h"
 #include "larch/levelset/step/step_math.h"

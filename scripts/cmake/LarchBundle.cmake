@@ -26,5 +26,5 @@ install(RUNTIME_DEPENDENCY_SET larch_dependencies
   PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|pthread|dl|rt|resolv|util|nsl|anl|mvec|cuda)\\.so"
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts/ DESTINATION ${larch_test_dir} USE_SOURCE_PERMISSIONS
-        FILES_MATCHING PATTERN device-tests PATTERN device-profile PATTERN hippocampus
+        FILES_MATCHING PATTERN device-tests PATTERN hippocampus
         PATTERN benchmark PATTERN cmake EXCLUDE PATTERN examples EXCLUDE)

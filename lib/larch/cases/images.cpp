@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <iterator>
 
 #include "larch/cases/case_folder.h"
 #include "larch/config/text.h"
@@ -70,9 +71,8 @@ std::vector<Case> ImageList::select(const CaseColumns& columns, ReadOptions& rea
   for (const std::string& warning : data.warnings) {
     if (read.warn) read.warn(warning);
   }
-  const auto is_second = [](const CaseColumn& column) { return column.name == "image2"; };
   if (channel.empty() && data.channels.size() > 1 &&
-      std::any_of(columns.more.begin(), columns.more.end(), is_second)) {
+      std::ranges::count(columns.more, "image2", &CaseColumn::name) > 0) {
     return all_channels(data);
   }
   OneChannel selected = one_channel(data, channel);
@@ -104,8 +104,7 @@ std::string Images::flag_name(const Product& product) {
 }
 
 bool Images::has(PathRole kind) const {
-  return std::any_of(products.begin(), products.end(),
-                     [kind](const Product& product) { return product.kind == kind; });
+  return std::ranges::count(products, kind, &Product::kind) > 0;
 }
 
 config::Node Images::product_flag(size_t i) {
@@ -254,8 +253,7 @@ ReadOptions Images::read_options(const Context& context) const {
 }
 
 std::string file_of(const std::vector<CaseOutput>& files, const std::string& flag) {
-  const auto of_flag = [&](const CaseOutput& file) { return file.role == flag; };
-  const auto found = std::find_if(files.begin(), files.end(), of_flag);
+  const auto found = std::ranges::find(files, flag, &CaseOutput::role);
   return found == files.end() ? "" : found->path;
 }
 
@@ -328,13 +326,9 @@ ListedInputs inputs_of_cases(const std::vector<Case>& cases, const CaseColumns& 
     }
     const std::string series = options_of_case(c, {}).series_uid;
     if (!series.empty()) listed.inputs.push_back({kSeriesColumn, "", c.id, series});
-    for (RunInput& input : image_inputs(columns.image, c, c.id)) {
-      listed.inputs.push_back(std::move(input));
-    }
+    std::ranges::move(image_inputs(columns.image, c, c.id), std::back_inserter(listed.inputs));
     for (const auto& [role, path] : files) {
-      for (RunInput& input : image_inputs(role, path, c.id)) {
-        listed.inputs.push_back(std::move(input));
-      }
+      std::ranges::move(image_inputs(role, path, c.id), std::back_inserter(listed.inputs));
     }
   }
   return listed;
@@ -349,12 +343,9 @@ void warn_of_unread_columns(const std::string& list, const std::vector<Case>& ca
   std::vector<std::string> known{columns.image, columns.label}, unread;
   for (const CaseColumn& column : columns.more) known.push_back(column.name);
   for (const auto& [column, cell] : cases.front().further) {
-    const auto is_it = [name = column](const std::string& other) { return other == name; };
-    if (std::none_of(kOfTraining.begin(), kOfTraining.end(), is_it) &&
-        std::none_of(known.begin(), known.end(), is_it) &&
-        std::none_of(carried.begin(), carried.end(), is_it)) {
-      unread.push_back("'" + column + "'");
-    }
+    const auto readers = std::ranges::count(kOfTraining, column) +
+                         std::ranges::count(known, column) + std::ranges::count(carried, column);
+    if (readers == 0) unread.push_back("'" + column + "'");
   }
   if (unread.empty()) return;
   read.warn("'" + list + "': nobody reads " + config::join(unread) +

@@ -70,8 +70,7 @@ Eigen symmetric_eigen(std::vector<double> matrix, size_t n) {
   }
   std::vector<size_t> order(n);
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return at(a, a) > at(b, b); });
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return at(a, a) > at(b, b); });
   Eigen out;
   for (const size_t k : order) {
     out.values.push_back(at(k, k));

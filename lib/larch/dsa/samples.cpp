@@ -75,11 +75,9 @@ void filter_plane(const FilterJob& job, const uint16_t* plane, uint16_t* out) {
 
 void to_samples(const SampleJob& job, const Context& context) {
   const int64_t total = job.frame_pixels * job.frames;
-  parallel_for(context.threads, total, int64_t{1} << 16, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const bool is_in = job.region == nullptr || job.region[i % job.frame_pixels] != 0;
-      job.samples[i] = sample_of(job, job.stored[i], is_in);
-    }
+  parallel_for_each(context.threads, total, int64_t{1} << 16, [&](int64_t i) {
+    const bool is_in = job.region == nullptr || job.region[i % job.frame_pixels] != 0;
+    job.samples[i] = sample_of(job, job.stored[i], is_in);
   });
 }
 

@@ -188,8 +188,7 @@ class SequenceRun {
     mask_ = {};
     mask_ = dsa::make_mask(input_of(group, stored), request_.config, context_);
     const std::vector<uint16_t> samples = mask_.samples.to_vector();
-    if (std::any_of(samples.begin(), samples.end(),
-                    [](uint16_t sample) { return sample != kNoSample; })) {
+    if (std::ranges::any_of(samples, [](uint16_t sample) { return sample != kNoSample; })) {
       return;
     }
     throw InputError("'" + request_.source.name + "': no pixel of the mask (" +

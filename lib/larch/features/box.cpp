@@ -103,8 +103,7 @@ std::vector<Tap> corner_taps(const BoxFeature& feature) {
     }
   }
   const auto place = [](const Tap& tap) { return std::tuple(tap.channel, tap.dz, tap.dy, tap.dx); };
-  std::sort(corners.begin(), corners.end(),
-            [&](const Tap& a, const Tap& b) { return place(a) < place(b); });
+  std::ranges::sort(corners, [&](const Tap& a, const Tap& b) { return place(a) < place(b); });
   std::vector<Tap> taps;
   for (const Tap& corner : corners) {
     if (!taps.empty() && place(taps.back()) == place(corner)) {

@@ -207,8 +207,7 @@ Volume<uint8_t> keep_largest_component(const Volume<uint8_t>& mask, int n, int t
     for (size_t root = 0; root < of_class.size(); ++root) {
       if (of_class[root] > 0) order.push_back(root);
     }
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return of_class[a] > of_class[b]; });
+    std::ranges::stable_sort(order, [&](size_t a, size_t b) { return of_class[a] > of_class[b]; });
     order.resize(std::min(order.size(), static_cast<size_t>(n)));
     for (const size_t root : order) kept[root] = 1;
   }

@@ -161,11 +161,9 @@ Volume<float> signed_distance_mm(const Volume<uint8_t>& mask, int threads) {
   add_axis(squares, mask.grid(), 1, threads);
   add_axis(squares, mask.grid(), 2, threads);
   Volume<float> out(mask.grid());
-  parallel_for(threads, out.voxels(), 1 << 16, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const auto mm = static_cast<float>(std::sqrt(squares[static_cast<size_t>(i)]));
-      out[i] = mask[i] != 0 ? -mm : mm;
-    }
+  parallel_for_each(threads, out.voxels(), 1 << 16, [&](int64_t i) {
+    const auto mm = static_cast<float>(std::sqrt(squares[static_cast<size_t>(i)]));
+    out[i] = mask[i] != 0 ? -mm : mm;
   });
   return out;
 }
@@ -180,10 +178,8 @@ Volume<float> distance_to_zeros_mm(const Volume<float>& field, int threads) {
     for (int other = 0; other < 3; ++other) {
       if (other != axis) add_axis(squares, grid, other, threads);
     }
-    parallel_for(threads, out.voxels(), 1 << 16, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        out[i] = std::min(out[i], static_cast<float>(std::sqrt(squares[static_cast<size_t>(i)])));
-      }
+    parallel_for_each(threads, out.voxels(), 1 << 16, [&](int64_t i) {
+      out[i] = std::min(out[i], static_cast<float>(std::sqrt(squares[static_cast<size_t>(i)])));
     });
   }
   for (int64_t i = 0; i < out.voxels(); ++i) out[i] = field[i] < 0 ? -out[i] : out[i];

@@ -45,8 +45,7 @@ std::vector<ForestClass> find_classes(const std::vector<voxels::TrainingVolume>&
   values.erase(voxels::kUnlabelled);
   std::vector<ForestClass> classes;
   for (const int32_t value : values) {
-    const auto named = std::find_if(config.names.begin(), config.names.end(),
-                                    [&](const voxels::ClassName& n) { return n.value == value; });
+    const auto named = std::ranges::find(config.names, value, &voxels::ClassName::value);
     std::string name = named != config.names.end() ? named->name : std::to_string(value);
     if (!config.positive.empty()) name = value == 0 ? "background" : config.class_name;
     classes.push_back({value, std::move(name)});

@@ -109,12 +109,9 @@ namespace {
 template <StageKind kind>
 void score_slots(const StageView& stage, uint64_t first, uint64_t last, const Context& context) {
   constexpr int64_t kSlots = 64;  // that a thread takes at a time
-  parallel_for(context.threads, static_cast<int64_t>(last - first), kSlots,
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t slot = begin; slot < end; ++slot) {
-                   score_slot<kind>(stage, first + static_cast<uint64_t>(slot));
-                 }
-               });
+  parallel_for_each(context.threads, static_cast<int64_t>(last - first), kSlots, [&](int64_t slot) {
+    score_slot<kind>(stage, first + static_cast<uint64_t>(slot));
+  });
 }
 
 }  // namespace

@@ -63,9 +63,7 @@ void convolve(const Vec3i& size, int axis, const FilterPass& pass, const Context
 
 void filter(const FilterJob& job, const Context& context) {
   const auto for_voxels = [&](const auto& store) {
-    parallel_for(context.threads, job.voxels(), 1 << 14, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) store(i);
-    });
+    parallel_for_each(context.threads, job.voxels(), 1 << 14, [&](int64_t i) { store(i); });
   };
   for (size_t k = 0; k < job.inputs.size(); ++k) {
     double* out = job.input_values + static_cast<int64_t>(k) * job.voxels();

@@ -54,10 +54,8 @@ void integrate_image(const VolumeView<const T>& image, Padding padding,
   uint32_t* base = out + layout.offset;
   std::fill(base, base + plane, 0u);
   const int planes = image.size.z + 2 * layout.pad.z;
-  parallel_for(threads, planes, 1, [&](int64_t begin, int64_t end) {
-    for (int z = static_cast<int>(begin); z < end; ++z) {
-      integrate_plane(image, padding, layout, z, base + (z + 1) * plane);
-    }
+  parallel_for_each(threads, planes, 1, [&](int z) {
+    integrate_plane(image, padding, layout, z, base + (z + 1) * plane);
   });
   // Along z: each thread owns a range of corners of the plane, so rows stay contiguous.
   parallel_for(threads, plane, 4096, [&](int64_t begin, int64_t end) {

@@ -199,10 +199,8 @@ struct AxisTables {
 /// Calls row(y, z) for all rows of the target, from several threads.
 template <class Row>
 void for_all_rows(const Grid& target, int threads, const Row& row) {
-  parallel_for(threads, target.size.z, 1, [&](int64_t begin, int64_t end) {
-    for (int z = static_cast<int>(begin); z < end; ++z) {
-      for (int y = 0; y < target.size.y; ++y) row(y, z);
-    }
+  parallel_for_each(threads, target.size.z, 1, [&](int z) {
+    for (int y = 0; y < target.size.y; ++y) row(y, z);
   });
 }
 
@@ -406,9 +404,8 @@ Volume<int16_t> to_model_space(const Volume<float>& image, const ModelSpace& spa
         std::clamp(value, static_cast<double>(map.low), static_cast<double>(map.high)));
   };
   if (describe_difference(image.grid(), grid, 1e-6).empty()) {
-    parallel_for(context.threads, image.voxels(), 1 << 16, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) store(i, image[i]);
-    });
+    parallel_for_each(context.threads, image.voxels(), 1 << 16,
+                      [&](int64_t i) { store(i, image[i]); });
   } else {
     resample_into(image, grid, context, store);
   }

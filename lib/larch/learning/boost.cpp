@@ -80,11 +80,8 @@ uint64_t eight_bytes(const uint8_t* at) {
 std::vector<BinMap> zoom_codes(FeatureMatrix& matrix, int bins, int threads) {
   std::vector<BinMap> maps(matrix.blocks * kBlock);
   const auto blocks = static_cast<int64_t>(matrix.blocks);
-  parallel_for(threads, blocks, fair_grain(threads, blocks, 16), [&](int64_t a, int64_t b) {
-    for (auto block = static_cast<size_t>(a); block < static_cast<size_t>(b); ++block) {
-      zoom_block(matrix, block, bins, &maps[block * kBlock]);
-    }
-  });
+  parallel_for_each(threads, blocks, fair_grain(threads, blocks, 16),
+                    [&](size_t block) { zoom_block(matrix, block, bins, &maps[block * kBlock]); });
   return maps;
 }
 
@@ -175,11 +172,8 @@ std::vector<BoostRound> run_rounds(const Node& node, int threads) {
       total += static_cast<uint64_t>(std::abs(signed_weights[i]));
     }
     const auto blocks = static_cast<int64_t>(matrix.blocks);
-    parallel_for(threads, blocks, fair_grain(threads, blocks, 8), [&](int64_t a, int64_t b) {
-      for (auto k = static_cast<size_t>(a); k < static_cast<size_t>(b); ++k) {
-        best[k] = best_of_block(node, k, signed_weights, total);
-      }
-    });
+    parallel_for_each(threads, blocks, fair_grain(threads, blocks, 8),
+                      [&](size_t k) { best[k] = best_of_block(node, k, signed_weights, total); });
     const uint64_t key = best.empty() ? UINT64_MAX : *std::min_element(best.begin(), best.end());
     if (key == UINT64_MAX) {
       rounds.emplace_back();

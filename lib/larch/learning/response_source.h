@@ -59,10 +59,8 @@ class ResponseSource : public FeatureSource {
 
   void fill(const PreparedColumns& columns, std::span<const uint32_t> samples,
             FeatureMatrix& matrix, const Context& context) const override {
-    parallel_for(context.threads, static_cast<int64_t>(matrix.rows), 16, [&](int64_t a, int64_t b) {
-      for (auto k = static_cast<size_t>(a); k < static_cast<size_t>(b); ++k) {
-        fill_row(columns.slots, samples.empty() ? static_cast<uint32_t>(k) : samples[k], matrix, k);
-      }
+    parallel_for_each(context.threads, static_cast<int64_t>(matrix.rows), 16, [&](size_t k) {
+      fill_row(columns.slots, samples.empty() ? static_cast<uint32_t>(k) : samples[k], matrix, k);
     });
   }
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "larch/config/fields.h"
+#include "larch/data/vec.h"
 
 namespace larch::levelset {
 
@@ -21,6 +22,14 @@ constexpr auto enum_names(Tracker*) {
   return std::to_array<EnumName<Tracker>>(
       {{Tracker::kBrick, "brick"}, {Tracker::kBuffers, "buffers"}});
 }
+
+/// A ball to start from.
+struct Sphere {
+  Vec3d centre{};     ///< LPS mm, or a continuous index
+  double radius = 0;  ///< mm, or voxels of the smallest spacing
+  bool is_index = false;
+  int32_t label = 1;
+};
 
 struct LevelsetConfig {
   Tracker tracker = Tracker::kBrick;

@@ -146,24 +146,22 @@ double crossing(const Volume<float>& surface, const Vec3i& from, int axis) {
 void move_vertices(Mesh& mesh, const Volume<float>& surface, int threads) {
   const Grid& grid = surface.grid();
   const auto count = static_cast<int64_t>(mesh.vertices_mm.size());
-  parallel_for(threads, count, 1 << 10, [&](int64_t begin, int64_t end) {
-    for (int64_t v = begin; v < end; ++v) {
-      Vec3d& vertex_mm = mesh.vertices_mm[static_cast<size_t>(v)];
-      Vec3d index = index_from_world(grid, vertex_mm);
-      int axis = 0;
-      const auto off = [&](int k) { return std::abs(index[k] - std::round(index[k])); };
-      for (int k = 1; k < 3; ++k) axis = off(k) > off(axis) ? k : axis;
-      Vec3i from{};
-      for (int k = 0; k < 3; ++k) {
-        index[k] = k == axis ? std::floor(index[k]) : std::round(index[k]);
-        from[k] = static_cast<int32_t>(index[k]);
-      }
-      Vec3i to = from;
-      ++to[axis];
-      if (!grid.contains(from) || !grid.contains(to)) continue;
-      index[axis] += crossing(surface, from, axis);
-      vertex_mm = world_from_index(grid, index);
+  parallel_for_each(threads, count, 1 << 10, [&](int64_t v) {
+    Vec3d& vertex_mm = mesh.vertices_mm[static_cast<size_t>(v)];
+    Vec3d index = index_from_world(grid, vertex_mm);
+    int axis = 0;
+    const auto off = [&](int k) { return std::abs(index[k] - std::round(index[k])); };
+    for (int k = 1; k < 3; ++k) axis = off(k) > off(axis) ? k : axis;
+    Vec3i from{};
+    for (int k = 0; k < 3; ++k) {
+      index[k] = k == axis ? std::floor(index[k]) : std::round(index[k]);
+      from[k] = static_cast<int32_t>(index[k]);
     }
+    Vec3i to = from;
+    ++to[axis];
+    if (!grid.contains(from) || !grid.contains(to)) return;
+    index[axis] += crossing(surface, from, axis);
+    vertex_mm = world_from_index(grid, index);
   });
 }
 
@@ -178,22 +176,20 @@ Volume<float> place_surface(const LevelsetField& field, const EndVoxels& end,
   auto sides = Volume<float>::unfilled(grid);
   std::vector<int64_t> wrong;
   std::mutex mutex;
-  parallel_for(context.threads, grid.voxels(), 1 << 14, [&](int64_t begin, int64_t last) {
-    for (int64_t i = begin; i < last; ++i) {
-      const bool is_inside = phi[i] < 0;
-      sides[i] = is_inside ? -1.0F : 1.0F;
-      bool is_cut = false, is_near = false;
-      for_neighbours(grid, i, 1, [&](int64_t n) { is_cut |= (phi[n] < 0) != is_inside; });
-      for_neighbours(grid, i, 2, [&](int64_t n) { is_near |= (phi[n] < 0) != is_inside; });
-      if (!is_cut && !is_near) continue;
-      const float speed = forces.inwards(stencil_at(smooth, grid.voxel(i)), i);
-      if (is_inside ? speed < 0 : speed > 0 && forces.speed[i] != kFrozen) {
-        sides[i] = speed;
-      } else if (is_cut) {
-        sides[i] = is_inside ? 0.0F : -1.0F;  // No speed of this side has this value.
-        const std::lock_guard lock(mutex);
-        wrong.push_back(i);
-      }
+  parallel_for_each(context.threads, grid.voxels(), 1 << 14, [&](int64_t i) {
+    const bool is_inside = phi[i] < 0;
+    sides[i] = is_inside ? -1.0F : 1.0F;
+    bool is_cut = false, is_near = false;
+    for_neighbours(grid, i, 1, [&](int64_t n) { is_cut |= (phi[n] < 0) != is_inside; });
+    for_neighbours(grid, i, 2, [&](int64_t n) { is_near |= (phi[n] < 0) != is_inside; });
+    if (!is_cut && !is_near) return;
+    const float speed = forces.inwards(stencil_at(smooth, grid.voxel(i)), i);
+    if (is_inside ? speed < 0 : speed > 0 && forces.speed[i] != kFrozen) {
+      sides[i] = speed;
+    } else if (is_cut) {
+      sides[i] = is_inside ? 0.0F : -1.0F;  // No speed of this side has this value.
+      const std::lock_guard lock(mutex);
+      wrong.push_back(i);
     }
   });
   std::vector<float> instead;

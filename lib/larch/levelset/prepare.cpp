@@ -10,6 +10,7 @@
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/levelset/initial/first_surfaces.h"
+#include "larch/levelset/initial/spheres.h"
 #include "larch/levelset/segment.h"
 #include "larch/levelset/speed/data_speed.h"
 #include "larch/levelset/speed/edges.h"
@@ -37,8 +38,7 @@ void check_request(const SegmentRequest& request) {
                      number(*config.upper));
   }
   for (const LabelWindow& window : request.windows) {
-    const auto same = std::count_if(request.windows.begin(), request.windows.end(),
-                                    [&](const LabelWindow& w) { return w.label == window.label; });
+    const auto same = std::ranges::count(request.windows, window.label, &LabelWindow::label);
     if (same > 1) {
       throw UsageError("there are " + std::to_string(same) + " windows of label " +
                        std::to_string(window.label) + "; give one");
@@ -53,8 +53,7 @@ void check_request(const SegmentRequest& request) {
 
 /// Tells whether the window of a label comes from its seeds.
 bool is_automatic(const SegmentRequest& request, int32_t label) {
-  const bool is_given = std::any_of(request.windows.begin(), request.windows.end(),
-                                    [&](const LabelWindow& w) { return w.label == label; });
+  const bool is_given = std::ranges::count(request.windows, label, &LabelWindow::label) > 0;
   return !is_given && !(request.config.lower && request.config.upper);
 }
 
@@ -350,10 +349,7 @@ void resolve_window(SegmentRun& run, const FirstSurface& surface, const Backgrou
 void warn_of_request(SegmentRun& run, const std::vector<FirstSurface>& surfaces) {
   const SegmentRequest& request = *run.request;
   for (const LabelWindow& window : request.windows) {
-    const bool is_used = std::any_of(surfaces.begin(), surfaces.end(), [&](const FirstSurface& s) {
-      return s.label == window.label;
-    });
-    if (is_used) continue;
+    if (std::ranges::count(surfaces, window.label, &FirstSurface::label) > 0) continue;
     run.warnings.push_back("window of label " + std::to_string(window.label) +
                            ": nothing starts from this label, so the window is not used; give "
                            "the label a seed, or the window of another label");
@@ -380,9 +376,8 @@ void warn_of_request(SegmentRun& run, const std::vector<FirstSurface>& surfaces)
 void divide(Volume<float>& lengths_mm, double unit_mm, int threads) {
   const auto unit = static_cast<float>(unit_mm);
   if (unit == 1) return;
-  parallel_for(threads, lengths_mm.voxels(), int64_t{1} << 16, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) lengths_mm[i] /= unit;
-  });
+  parallel_for_each(threads, lengths_mm.voxels(), int64_t{1} << 16,
+                    [&](int64_t i) { lengths_mm[i] /= unit; });
 }
 
 /// Makes D of a field. `values`: speed_values on the device of the context.
@@ -471,8 +466,8 @@ SegmentRun start_segmentation(const SegmentRequest& request, const Context& cont
   resolve_numbers(run, step);
   add_fields(run, surfaces, step, edges, context);
   run.job.history.resize(run.job.fields.size());
-  const bool is_any = std::any_of(resolved.labels.begin(), resolved.labels.end(),
-                                  [](const ResolvedLabel& l) { return l.seed_voxels > 0; });
+  const bool is_any = std::ranges::any_of(resolved.labels,
+                                          [](const ResolvedLabel& l) { return l.seed_voxels > 0; });
   if (!is_any) {
     throw InputError(
         "nothing is left to start from: mask, frozen labels or max_distance_mm take all "

@@ -11,6 +11,7 @@
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/levelset/initial/first_surfaces.h"
+#include "larch/levelset/initial/spheres.h"
 #include "larch/levelset/place_surface.h"
 #include "larch/levelset/speed/edges.h"
 
@@ -20,9 +21,7 @@ namespace {
 /// Calls body(i) for every voxel, which writes nothing but what belongs to it.
 template <class Body>
 void for_voxels(int threads, int64_t voxels, const Body& body) {
-  parallel_for(threads, voxels, int64_t{1} << 16, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) body(i);
-  });
+  parallel_for_each(threads, voxels, int64_t{1} << 16, [&](int64_t i) { body(i); });
 }
 
 /// Counts the voxels of a label, and looks whether they touch the border.

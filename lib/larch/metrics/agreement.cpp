@@ -133,8 +133,7 @@ LabelCounts count_labels(const LabelVolume& prediction, const LabelVolume& refer
     truth.reference += length;
     truth.include(first, last);
   }
-  std::sort(out.labels.begin(), out.labels.end(),
-            [](const LabelCount& a, const LabelCount& b) { return a.label < b.label; });
+  std::ranges::sort(out.labels, {}, &LabelCount::label);
   return out;
 }
 
@@ -280,7 +279,7 @@ struct Figures {
 /// Sorts the elements.
 Figures figures_of(std::span<Element> elements) {
   // Sorted by both members, the sums below have one order whatever the order of the triangles.
-  std::sort(elements.begin(), elements.end(), [](const Element& p, const Element& q) {
+  std::ranges::sort(elements, [](const Element& p, const Element& q) {
     return p.distance_mm < q.distance_mm ||
            (p.distance_mm == q.distance_mm && p.area_mm2 < q.area_mm2);
   });

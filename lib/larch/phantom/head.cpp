@@ -144,23 +144,21 @@ HeadCase make_head(const HeadConfig& config, uint64_t seed, int number, int thre
   HeadCase out = blank_case<HeadCase>(grid);
   const Head head = make_anatomy(config, {seed, static_cast<uint64_t>(number)});
   const double deviation = config.snr > 0 ? kWhite / config.snr : 0;
-  parallel_for(threads, grid.voxels(), 8192, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Vec3d p = world_from_index(grid, grid.voxel(i).cast<double>());
-      const Seen seen = tissue_at(head, p);
-      const double turns = head.bias_turns.x * p.x + head.bias_turns.y * p.y +
-                           head.bias_turns.z * p.z + head.bias_phase;
-      double value = (1 + 0.5 * config.bias * sine_of_turns(turns)) * seen.value;
-      if (deviation > 0) {
-        const auto at = static_cast<uint64_t>(i);
-        const double real = value + deviation * draw_normal(seed, head.draw.stream(4), at);
-        const double imaginary = deviation * draw_normal(seed, head.draw.stream(5), at);
-        value = std::sqrt(real * real + imaginary * imaginary);
-      }
-      constexpr double kMaximum = std::numeric_limits<int16_t>::max();
-      out.image[i] = static_cast<int16_t>(std::nearbyint(std::min(value, kMaximum)));
-      out.labels[i] = static_cast<uint8_t>(seen.tissue);
+  parallel_for_each(threads, grid.voxels(), 8192, [&](int64_t i) {
+    const Vec3d p = world_from_index(grid, grid.voxel(i).cast<double>());
+    const Seen seen = tissue_at(head, p);
+    const double turns = head.bias_turns.x * p.x + head.bias_turns.y * p.y +
+                         head.bias_turns.z * p.z + head.bias_phase;
+    double value = (1 + 0.5 * config.bias * sine_of_turns(turns)) * seen.value;
+    if (deviation > 0) {
+      const auto at = static_cast<uint64_t>(i);
+      const double real = value + deviation * draw_normal(seed, head.draw.stream(4), at);
+      const double imaginary = deviation * draw_normal(seed, head.draw.stream(5), at);
+      value = std::sqrt(real * real + imaginary * imaginary);
     }
+    constexpr double kMaximum = std::numeric_limits<int16_t>::max();
+    out.image[i] = static_cast<int16_t>(std::nearbyint(std::min(value, kMaximum)));
+    out.labels[i] = static_cast<uint8_t>(seen.tissue);
   });
   return out;
 }

@@ -232,20 +232,17 @@ OrgansCase make_organs(const OrgansConfig& config, uint64_t seed, int number, in
   OrgansCase out = blank_case<OrgansCase>(grid);
   const Anatomy anatomy = make_anatomy(lattice.patient, {seed, static_cast<uint64_t>(number)});
   const uint64_t noise_stream = anatomy.draw.number * 1000 + 30;
-  parallel_for(threads, grid.voxels(), 8192, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Vec3i at = lattice.patient_voxel(grid.voxel(i));
-      const Vec3d p = world_from_index(lattice.patient, at.cast<double>());
-      const auto [value, in_organ] = tissue_at(anatomy, p);
-      const Vec3d cell{2 * p.x / anatomy.extent_mm.x, 2 * p.y / anatomy.extent_mm.y,
-                       2 * p.z / anatomy.extent_mm.z};
-      const double field = 1 + config.bias * value_noise(seed, noise_stream + 1, cell);
-      const double noise =
-          config.noise * hash_normal(seed, noise_stream, lattice.patient.linear(at));
-      const double seen = anatomy.gain * field * value + noise;
-      out.image[i] = static_cast<int16_t>(std::nearbyint(std::clamp(seen, -1000.0, 4000.0)));
-      out.labels[i] = in_organ ? 1 : 0;
-    }
+  parallel_for_each(threads, grid.voxels(), 8192, [&](int64_t i) {
+    const Vec3i at = lattice.patient_voxel(grid.voxel(i));
+    const Vec3d p = world_from_index(lattice.patient, at.cast<double>());
+    const auto [value, in_organ] = tissue_at(anatomy, p);
+    const Vec3d cell{2 * p.x / anatomy.extent_mm.x, 2 * p.y / anatomy.extent_mm.y,
+                     2 * p.z / anatomy.extent_mm.z};
+    const double field = 1 + config.bias * value_noise(seed, noise_stream + 1, cell);
+    const double noise = config.noise * hash_normal(seed, noise_stream, lattice.patient.linear(at));
+    const double seen = anatomy.gain * field * value + noise;
+    out.image[i] = static_cast<int16_t>(std::nearbyint(std::clamp(seen, -1000.0, 4000.0)));
+    out.labels[i] = in_organ ? 1 : 0;
   });
   return out;
 }

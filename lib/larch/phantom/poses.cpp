@@ -188,22 +188,20 @@ PosesCase make_poses(const PosesConfig& config, uint64_t seed, int number, int t
   const double smooth = 0.8 * kContrast / config.snr;
   const double white = 0.6 * kContrast / config.snr;
   const uint64_t stream = static_cast<uint64_t>(number) * 1000 + 690;
-  parallel_for(threads, grid.voxels(), 8192, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Vec3d p = world_from_index(grid, grid.voxel(i).cast<double>());
-      double value = kBackground;
-      for (const PlacedObject& object : objects) {
-        const Pose& pose = object.pose;
-        if (norm(p - pose.centre_mm) > norm(pose.edges_mm) + edge_mm) continue;
-        const double core_mm = ellipsoid_mm(pose, p);
-        const double object_mm = config.balls ? std::min(core_mm, balls_mm(pose, p)) : core_mm;
-        value = blend(value, kBackground + kContrast, object_mm, edge_mm);
-        if (core_mm < 0) out.labels[i] = object.label;
-      }
-      value += smooth * spline_noise(seed, stream, p / kNoiseCell) +
-               white * draw_normal(seed, stream + 1, static_cast<uint64_t>(i));
-      out.image[i] = static_cast<int16_t>(std::nearbyint(std::clamp(value, -32768.0, 32767.0)));
+  parallel_for_each(threads, grid.voxels(), 8192, [&](int64_t i) {
+    const Vec3d p = world_from_index(grid, grid.voxel(i).cast<double>());
+    double value = kBackground;
+    for (const PlacedObject& object : objects) {
+      const Pose& pose = object.pose;
+      if (norm(p - pose.centre_mm) > norm(pose.edges_mm) + edge_mm) continue;
+      const double core_mm = ellipsoid_mm(pose, p);
+      const double object_mm = config.balls ? std::min(core_mm, balls_mm(pose, p)) : core_mm;
+      value = blend(value, kBackground + kContrast, object_mm, edge_mm);
+      if (core_mm < 0) out.labels[i] = object.label;
     }
+    value += smooth * spline_noise(seed, stream, p / kNoiseCell) +
+             white * draw_normal(seed, stream + 1, static_cast<uint64_t>(i));
+    out.image[i] = static_cast<int16_t>(std::nearbyint(std::clamp(value, -32768.0, 32767.0)));
   });
   return out;
 }

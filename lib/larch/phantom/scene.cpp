@@ -54,28 +54,26 @@ Scene make_scene(uint64_t seed, int number, int threads) {
   grid.size = {kWidth, kHeight, 1};
   Scene out{{kWidth, kHeight, std::vector<uint8_t>(3 * kWidth * kHeight)}, LabelVolume(grid)};
   const uint64_t stream = static_cast<uint64_t>(number) * 1000 + 800;
-  parallel_for(threads, grid.voxels(), 4096, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t column = i % kWidth, row = i / kWidth;
-      const auto x = static_cast<double>(column), y = static_cast<double>(row);
-      const auto region = [&](int dx, int dy) {
-        return region_at(seed, stream, (x + dx) / kWidth, (y + dy) / kHeight);
-      };
-      const Region here = region(0, 0);
-      const bool is_inside = region(-2, -2) == here && region(2, -2) == here &&
-                             region(-2, 2) == here && region(2, 2) == here;
-      out.labels[i] = is_inside ? here : kVoid;
-      const auto& look = kLooks[here - 1];
-      const double shade = value_noise(seed, stream + 2, {2 * x / kWidth, 2 * y / kHeight, 0});
-      const double noise = value_noise(seed, stream + 3, {x / look.cell_x, y / look.cell_y, 0});
-      const double light =
-          (1 + 0.4 * shade) * (1 + look.noise * noise + look.stripes * sine_of_turns(y / kStripe));
-      for (uint64_t c = 0; c < 3; ++c) {
-        const double tint = 1 + 0.15 * hash_signed(seed, stream + 4, 3 * uint64_t{here} + c);
-        const uint64_t k = 3 * static_cast<uint64_t>(i) + c;
-        const double value = look.rgb[c] * tint * light + kGrain * hash_normal(seed, stream + 5, k);
-        out.image.rgb[k] = static_cast<uint8_t>(std::clamp(std::nearbyint(value), 0.0, 255.0));
-      }
+  parallel_for_each(threads, grid.voxels(), 4096, [&](int64_t i) {
+    const int64_t column = i % kWidth, row = i / kWidth;
+    const auto x = static_cast<double>(column), y = static_cast<double>(row);
+    const auto region = [&](int dx, int dy) {
+      return region_at(seed, stream, (x + dx) / kWidth, (y + dy) / kHeight);
+    };
+    const Region here = region(0, 0);
+    const bool is_inside = region(-2, -2) == here && region(2, -2) == here &&
+                           region(-2, 2) == here && region(2, 2) == here;
+    out.labels[i] = is_inside ? here : kVoid;
+    const auto& look = kLooks[here - 1];
+    const double shade = value_noise(seed, stream + 2, {2 * x / kWidth, 2 * y / kHeight, 0});
+    const double noise = value_noise(seed, stream + 3, {x / look.cell_x, y / look.cell_y, 0});
+    const double light =
+        (1 + 0.4 * shade) * (1 + look.noise * noise + look.stripes * sine_of_turns(y / kStripe));
+    for (uint64_t c = 0; c < 3; ++c) {
+      const double tint = 1 + 0.15 * hash_signed(seed, stream + 4, 3 * uint64_t{here} + c);
+      const uint64_t k = 3 * static_cast<uint64_t>(i) + c;
+      const double value = look.rgb[c] * tint * light + kGrain * hash_normal(seed, stream + 5, k);
+      out.image.rgb[k] = static_cast<uint8_t>(std::clamp(std::nearbyint(value), 0.0, 255.0));
     }
   });
   return out;

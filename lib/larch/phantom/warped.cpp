@@ -139,33 +139,31 @@ WarpedCase make_warped(const Volume<float>& image, const LabelVolume& labels,
   WarpedCase out = draw_copy(input, canvas, config, seed, stream);
   out.offset *= spread.deviation;
   const Mat3 input_from_world = inverse(out.world_from_input);
-  parallel_for(threads, canvas.voxels(), 4096, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Vec3d index = canvas.voxel(i).cast<double>();
-      Vec3d mm, halves;  // from the first voxel, and in halves of the canvas
-      for (int axis = 0; axis < 3; ++axis) {
-        mm[axis] = index[axis] * canvas.spacing_mm[axis];
-        halves[axis] = 2 * index[axis] / canvas.size[axis];
-      }
-      const Vec3d p = world_from_index(canvas, index) +
-                      displacement_mm(config, seed, out.field_stream, mm) - out.translation_mm;
-      const Vec3d at = index_from_world(input, input_from_world * p);
-      const double depth = depth_inside(input.size, at);
-      // The share of the image rises smoothly; that of the noise keeps the sum of squares at 1, so
-      // that the blend has the deviation of both.
-      const double t = depth < 0 ? 0 : depth >= config.feather ? 1 : depth / config.feather;
-      const double share = t * t * (3 - 2 * t);
-      double value = t > 0 ? linear(image, at) : 0;
-      if (t < 1) {
-        const double noise = spread.deviation * fill_noise(seed, stream + 2, index);
-        value = spread.mean + share * (value - spread.mean) + std::sqrt(1 - share * share) * noise;
-      }
-      value *= out.gain * (1 + config.bias * value_noise(seed, stream + 5, halves));
-      value += out.offset + config.noise * spread.deviation *
-                                draw_normal(seed, stream + 6, static_cast<uint64_t>(i));
-      out.image[i] = static_cast<float>(value);
-      if (depth >= 0) out.labels[i] = labels(nearest_voxel(input.size, at));
+  parallel_for_each(threads, canvas.voxels(), 4096, [&](int64_t i) {
+    const Vec3d index = canvas.voxel(i).cast<double>();
+    Vec3d mm, halves;  // from the first voxel, and in halves of the canvas
+    for (int axis = 0; axis < 3; ++axis) {
+      mm[axis] = index[axis] * canvas.spacing_mm[axis];
+      halves[axis] = 2 * index[axis] / canvas.size[axis];
     }
+    const Vec3d p = world_from_index(canvas, index) +
+                    displacement_mm(config, seed, out.field_stream, mm) - out.translation_mm;
+    const Vec3d at = index_from_world(input, input_from_world * p);
+    const double depth = depth_inside(input.size, at);
+    // The share of the image rises smoothly; that of the noise keeps the sum of squares at 1, so
+    // that the blend has the deviation of both.
+    const double t = depth < 0 ? 0 : depth >= config.feather ? 1 : depth / config.feather;
+    const double share = t * t * (3 - 2 * t);
+    double value = t > 0 ? linear(image, at) : 0;
+    if (t < 1) {
+      const double noise = spread.deviation * fill_noise(seed, stream + 2, index);
+      value = spread.mean + share * (value - spread.mean) + std::sqrt(1 - share * share) * noise;
+    }
+    value *= out.gain * (1 + config.bias * value_noise(seed, stream + 5, halves));
+    value += out.offset + config.noise * spread.deviation *
+                              draw_normal(seed, stream + 6, static_cast<uint64_t>(i));
+    out.image[i] = static_cast<float>(value);
+    if (depth >= 0) out.labels[i] = labels(nearest_voxel(input.size, at));
   });
   return out;
 }

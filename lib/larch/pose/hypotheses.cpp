@@ -54,8 +54,7 @@ std::vector<Quaternion> ball_of_rotations(double radius, double step) {
           if (norm(v) <= radius * (1 + 1e-9)) vectors.emplace_back(dot(v, v), v);
         }
   if (vectors.size() > kMaximumRotations) refuse();
-  std::stable_sort(vectors.begin(), vectors.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(vectors, {}, [](const auto& one) { return one.first; });
   std::vector<Quaternion> set;
   set.reserve(vectors.size());
   for (const auto& [square, v] : vectors) set.push_back(from_rotation_vector(v));
@@ -90,7 +89,7 @@ Covering measure_covering(std::span<const Quaternion> set, double radius, size_t
     distances.push_back(2 * acos_of(nearest_cosine(set, draw_rotation(radius, i))));
     sum += distances.back();
   }
-  std::sort(distances.begin(), distances.end());
+  std::ranges::sort(distances);
   return {sum / static_cast<double>(draws), distances[draws * 95 / 100], distances.back()};
 }
 
@@ -122,7 +121,7 @@ std::vector<Vec3d> cover_scales(std::span<const Vec3d> log_scales, double step) 
   };
   for (const Vec3d& s : log_scales) {
     const bool covered =
-        std::any_of(taken.begin(), taken.end(), [&](const Vec3d& other) { return near(other, s); });
+        std::ranges::any_of(taken, [&](const Vec3d& other) { return near(other, s); });
     if (!covered) taken.push_back(s);
   }
   return taken;

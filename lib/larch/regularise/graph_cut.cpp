@@ -327,23 +327,21 @@ CutGraph make_graph(VoxelSet set, std::vector<int64_t> voxels, const Energy& ene
   graph.present.assign(size, 0);
   graph.excess.resize(size);
   if (own_capacities) graph.capacity.assign(size * directions, 0);
-  parallel_for(context.threads, static_cast<int64_t>(size), 4096, [&](int64_t begin, int64_t end) {
-    for (auto v = static_cast<size_t>(begin); v < static_cast<size_t>(end); ++v) {
-      const int64_t voxel = graph.voxels[v];
-      int32_t excess = energy.preference(voxel);
-      energy.neighbours(voxel, [&](int slot, int64_t other) {
-        const int32_t cost = energy.edge_cost(slot, voxel, other);
-        if (graph.set.index(other) == VoxelSet::kNone) {
-          excess += labels[other] != 0 ? cost : -cost;
-          return;
-        }
-        graph.present[v] |= uint32_t{1} << slot;
-        if (own_capacities && slot % 2 == 0) {
-          graph.capacity[v * directions + static_cast<size_t>(slot) / 2] = cost;
-        }
-      });
-      graph.excess[v] = excess;
-    }
+  parallel_for_each(context.threads, static_cast<int64_t>(size), 4096, [&](size_t v) {
+    const int64_t voxel = graph.voxels[v];
+    int32_t excess = energy.preference(voxel);
+    energy.neighbours(voxel, [&](int slot, int64_t other) {
+      const int32_t cost = energy.edge_cost(slot, voxel, other);
+      if (graph.set.index(other) == VoxelSet::kNone) {
+        excess += labels[other] != 0 ? cost : -cost;
+        return;
+      }
+      graph.present[v] |= uint32_t{1} << slot;
+      if (own_capacities && slot % 2 == 0) {
+        graph.capacity[v * directions + static_cast<size_t>(slot) / 2] = cost;
+      }
+    });
+    graph.excess[v] = excess;
   });
   return graph;
 }

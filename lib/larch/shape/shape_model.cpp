@@ -138,9 +138,8 @@ void measure_quality(const std::vector<Points>& aligned, const std::vector<doubl
   quality.share = all > 0 ? kept / all : 1;
   const size_t left_out = std::min(n, kMaximumLeftOut);
   std::vector<double> apart(left_out), specific(kDrawn);
-  parallel_for(context.threads, static_cast<int64_t>(left_out), 1, [&](int64_t begin, int64_t end) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
-      apart[i] = std::sqrt(left_out_square(gram, n, i * n / left_out, model.mean_mm.size()));
+  parallel_for_each(context.threads, static_cast<int64_t>(left_out), 1, [&](size_t i) {
+    apart[i] = std::sqrt(left_out_square(gram, n, i * n / left_out, model.mean_mm.size()));
   });
   for (const double d : apart) quality.generalisation_mm += d / static_cast<double>(left_out);
   parallel_for(context.threads, kDrawn, 1, [&](int64_t begin, int64_t end) {

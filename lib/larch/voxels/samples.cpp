@@ -148,7 +148,7 @@ VolumeSplit hold_out(const std::vector<TrainingVolume>& volumes, double fraction
   for (size_t v = 0; v < members.size(); ++v) {
     if (!members[v].empty()) keyed.emplace_back(hash64(seed, kStream, v), v);
   }
-  std::sort(keyed.begin(), keyed.end());
+  std::ranges::sort(keyed);
   const auto wanted =
       static_cast<size_t>(std::llround(fraction * static_cast<double>(volumes.size())));
   VolumeSplit split;
@@ -158,8 +158,8 @@ VolumeSplit hold_out(const std::vector<TrainingVolume>& volumes, double fraction
     const std::vector<size_t>& group = members[keyed[k].second];
     part.insert(part.end(), group.begin(), group.end());
   }
-  std::sort(split.train.begin(), split.train.end());
-  std::sort(split.held_out.begin(), split.held_out.end());
+  std::ranges::sort(split.train);
+  std::ranges::sort(split.held_out);
   return split;
 }
 
@@ -224,8 +224,7 @@ TrainingVolume make_training_volume(const std::string& name, std::span<const Vol
 }
 
 void sort_by_digest(std::vector<TrainingVolume>& volumes) {
-  std::stable_sort(volumes.begin(), volumes.end(),
-                   [](const auto& a, const auto& b) { return a.digest < b.digest; });
+  std::ranges::stable_sort(volumes, {}, &TrainingVolume::digest);
 }
 
 TrainingImages load_training_images(const std::vector<TrainingVolume>& volumes,

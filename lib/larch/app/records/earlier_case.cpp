@@ -116,8 +116,7 @@ class Look {
     return "output '" + path + "' exists; use --force to replace it or --skip-existing to keep it";
   }
   bool is_wanted(const std::string& role) const {
-    return std::any_of(files_.outputs.begin(), files_.outputs.end(),
-                       [&](const CaseOutput& output) { return output.role == role; });
+    return std::ranges::count(files_.outputs, role, &CaseOutput::role) > 0;
   }
   bool is_named(const std::string& path) const {
     const std::string name = resolved_name(path);

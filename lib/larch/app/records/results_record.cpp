@@ -30,7 +30,7 @@ int64_t nanoseconds(const timespec& time) {
 }
 
 std::string digest_of(std::vector<std::string> lines) {
-  std::sort(lines.begin(), lines.end());
+  std::ranges::sort(lines);
   return sha256_of(config::join(lines, ""));
 }
 
@@ -71,7 +71,7 @@ std::string input_digest(const std::string& path, const std::map<std::string, st
     throw InputError("cannot read the folder '" + path + "': " + error.message() +
                      ": check the permissions of the folders below");
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   std::string rows;
   for (const std::string& file : files) {
     const std::string whole = (fs::path(path) / file).string();
@@ -192,9 +192,8 @@ void collect_without_effect(const config::Node& node, const std::string& prefix,
 }
 
 bool is_below(const std::string& key, const std::set<std::string>& names) {
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-    return key == name || key.starts_with(name + ".");
-  });
+  return std::ranges::any_of(
+      names, [&](const std::string& name) { return key == name || key.starts_with(name + "."); });
 }
 
 std::string shown(const Json& value) {

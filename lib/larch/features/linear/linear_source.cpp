@@ -78,11 +78,9 @@ std::vector<learning::CodeMap> range(const LinearRangeJob& job) {
   const size_t all = job.columns.features.size();
   std::vector<learning::CodeMap> maps(all);
   const auto groups = static_cast<int64_t>((all + kFeaturesAtOnce - 1) / kFeaturesAtOnce);
-  parallel_for(job.context.threads, groups, 1, [&](int64_t a, int64_t b) {
-    for (auto g = static_cast<size_t>(a); g < static_cast<size_t>(b); ++g) {
-      const size_t first = g * kFeaturesAtOnce;
-      range_columns(job, first, std::min(kFeaturesAtOnce, all - first), &maps[first]);
-    }
+  parallel_for_each(job.context.threads, groups, 1, [&](size_t g) {
+    const size_t first = g * kFeaturesAtOnce;
+    range_columns(job, first, std::min(kFeaturesAtOnce, all - first), &maps[first]);
   });
   return maps;
 }

@@ -86,8 +86,7 @@ class Training {
 };
 
 const StructureConfig& config_of(const HdnConfig& config, const std::string& name) {
-  return *std::find_if(config.structures.begin(), config.structures.end(),
-                       [&](const StructureConfig& s) { return s.name == name; });
+  return *std::ranges::find(config.structures, name, &StructureConfig::name);
 }
 
 /// Returns the stages of a structure at one of the levels.
@@ -209,7 +208,7 @@ void Training::set_rotations(const Step& step, const std::vector<CaseSearch>& se
   }
   if (turns.empty()) return;
   if (radius == 0) {
-    std::sort(angles.begin(), angles.end());
+    std::ranges::sort(angles);
     radius = 1.1 * angles[(angles.size() - 1) * 95 / 100] + 5 * kDegree;
   }
   double covered = 0.75 * wanted;
@@ -295,11 +294,10 @@ void Training::detect(const Step& step, const StageTask& task, const TrainedStag
     state.candidates = std::move(predicted.kept[c]);
     state.log_odds += predicted.log_odds[c];
     if (!task.truth(c)) continue;
-    const auto near = std::find_if(
-        state.candidates.begin(), state.candidates.end(), [&](const Candidate& candidate) {
-          return truth_of(task.stage.kind, candidate.pose, *task.truth(c), task.spacing_mm(),
-                          task.rule) > 0;
-        });
+    const auto near = std::ranges::find_if(state.candidates, [&](const Candidate& candidate) {
+      return truth_of(task.stage.kind, candidate.pose, *task.truth(c), task.spacing_mm(),
+                      task.rule) > 0;
+    });
     report.first_positive.push_back(
         near == state.candidates.end() ? -1 : static_cast<int>(near - state.candidates.begin()));
   }
@@ -500,14 +498,14 @@ void group_and_sort(std::vector<TrainingCase>& cases, std::vector<std::string> g
   for (size_t c = 0; c < cases.size(); ++c) {
     cases[c].group = static_cast<size_t>(std::distance(groups.begin(), groups.find(group_of[c])));
   }
-  std::stable_sort(cases.begin(), cases.end(), [](const auto& a, const auto& b) {
+  std::ranges::stable_sort(cases, [](const auto& a, const auto& b) {
     return std::tie(a.digest, a.group) < std::tie(b.digest, b.group);
   });
 }
 
 std::vector<size_t> check_config(const HdnConfig& config) {
-  const bool has_parents = std::any_of(config.structures.begin(), config.structures.end(),
-                                       [](const auto& s) { return !s.parent.empty(); });
+  const bool has_parents =
+      std::ranges::any_of(config.structures, [](const auto& s) { return !s.parent.empty(); });
   if (config.order == Order::kAuto && has_parents) {
     throw UsageError(
         "hdn/structures: with order auto the training chooses the parents; leave "

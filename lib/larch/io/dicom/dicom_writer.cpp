@@ -74,6 +74,17 @@ void DicomWriter::numbers(uint32_t tag, std::string_view vr, std::span<const uin
   bytes(tag, vr, {reinterpret_cast<const char*>(values.data()), values.size_bytes()});
 }
 
+void DicomWriter::pixels(const Vec3i& size, int allocated, int bits, bool has_sign) {
+  number(0x0028'0002, 1);  // SamplesPerPixel
+  text(0x0028'0004, "CS", "MONOCHROME2");
+  number(0x0028'0010, static_cast<uint16_t>(size.y));
+  number(0x0028'0011, static_cast<uint16_t>(size.x));
+  number(0x0028'0100, static_cast<uint16_t>(allocated));
+  number(0x0028'0101, static_cast<uint16_t>(bits));
+  number(0x0028'0102, static_cast<uint16_t>(bits - 1));  // HighBit
+  number(0x0028'0103, has_sign ? 1 : 0);
+}
+
 void DicomWriter::bytes(uint32_t tag, std::string_view vr, std::string_view value) {
   std::string& element = elements_[tag];
   element = dicom_element_head(tag, vr, static_cast<uint32_t>(value.size()));

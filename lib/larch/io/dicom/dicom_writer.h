@@ -48,6 +48,9 @@ class DicomWriter {
   /// A number of the type US.
   void number(uint32_t tag, uint16_t value);
   void numbers(uint32_t tag, std::string_view vr, std::span<const uint16_t> values);
+  /// How pixels of one sample are stored (PS3.3, C.7.6.3): in `bits` of so many `allocated` ones.
+  /// Grey, with 0 as black.
+  void pixels(const Vec3i& size, int allocated, int bits, bool has_sign);
   /// A value of even length as it is.
   void bytes(uint32_t tag, std::string_view vr, std::string_view value);
   /// A sequence with these items, each without a length and with a delimiter.

@@ -19,7 +19,7 @@
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/io/bytes/message.h"
-#include "larch/io/dicom/dicom_writer.h"
+#include "larch/io/dicom/dicom_derived.h"
 #include "larch/io/itk/door.h"
 
 namespace larch {
@@ -467,17 +467,11 @@ void put_identity(DicomWriter& out, const DicomSeriesNames& names, int slice) {
   out.text(0x0008'0008, "CS", "DERIVED\\PRIMARY\\OTHER");    // ImageType
   out.text(0x0008'0016, "UI", "1.2.840.10008.5.1.4.1.1.4");  // MR image storage
   out.text(0x0008'0018, "UI", dicom_uid(names.series_uid + " " + std::to_string(slice)));
-  out.text(0x0008'0020, "DA", "");    // StudyDate
-  out.text(0x0008'0030, "TM", "");    // StudyTime
-  out.text(0x0008'0050, "SH", "");    // AccessionNumber
   out.text(0x0008'0060, "CS", "MR");  // Modality
   out.text(0x0008'0070, "LO", "Larch");
-  out.text(0x0008'0090, "PN", "");  // ReferringPhysicianName
   out.text(0x0008'103e, "LO", names.description);
   out.text(0x0010'0010, "PN", names.patient_name);
   out.text(0x0010'0020, "LO", names.patient_id);
-  out.text(0x0010'0030, "DA", "");      // PatientBirthDate
-  out.text(0x0010'0040, "CS", "");      // PatientSex
   out.text(0x0018'0020, "CS", "RM");    // ScanningSequence: research mode
   out.text(0x0018'0021, "CS", "NONE");  // SequenceVariant
   out.text(0x0018'0022, "CS", "");      // ScanOptions
@@ -492,6 +486,7 @@ void put_identity(DicomWriter& out, const DicomSeriesNames& names, int slice) {
   out.text(0x0020'0013, "IS", std::to_string(slice + 1));
   out.text(0x0020'0052, "UI", names.reference_frame_uid);
   out.text(0x0020'1040, "LO", "");  // PositionReferenceIndicator
+  io::put_least(out, io::kStudyRows);
 }
 
 void put_geometry(DicomWriter& out, const Grid& grid, int slice) {
@@ -524,14 +519,7 @@ void write_dicom_slice(const std::string& path, const Volume<int16_t>& volume, i
   DicomWriter out;
   put_identity(out, names, slice);
   put_geometry(out, grid, slice);
-  out.number(0x0028'0002, 1);  // SamplesPerPixel
-  out.text(0x0028'0004, "CS", "MONOCHROME2");
-  out.number(0x0028'0010, static_cast<uint16_t>(grid.size.y));
-  out.number(0x0028'0011, static_cast<uint16_t>(grid.size.x));
-  out.number(0x0028'0100, 16);  // BitsAllocated, BitsStored, HighBit
-  out.number(0x0028'0101, 16);
-  out.number(0x0028'0102, 15);
-  out.number(0x0028'0103, 1);  // with sign
+  out.pixels(grid.size, 16, 16, /*has_sign=*/true);
   io::Pixels pixels{grid, io::Component::kInt16};
   pixels.grid.size.z = 1;
   pixels.voxels = volume.data() + pixels.grid.voxels() * slice;

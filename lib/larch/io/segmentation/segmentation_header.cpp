@@ -156,19 +156,6 @@ void put_frames(DicomWriter& out, const SegmentationHeader& header) {
   put_dimensions(out, header.series.series_uid);
 }
 
-void put_pixels(DicomWriter& out, const Vec3i& size) {
-  out.number(0x0028'0002, 1);  // SamplesPerPixel
-  out.text(0x0028'0004, "CS", "MONOCHROME2");
-  out.number(0x0028'0010, static_cast<uint16_t>(size.y));
-  out.number(0x0028'0011, static_cast<uint16_t>(size.x));
-  out.number(0x0028'0100, 1);  // BitsAllocated, BitsStored, HighBit
-  out.number(0x0028'0101, 1);
-  out.number(0x0028'0102, 0);
-  out.number(0x0028'0103, 0);
-  out.text(0x0062'0001, "CS", "BINARY");
-  out.text(0x0062'0013, "CS", "NO");  // SegmentsOverlap
-}
-
 /// Patient, study and frame of reference of the source, a series after it. Tells whether names can
 /// be UTF-8.
 bool put_identity(DicomWriter& out, const DicomSeries& series) {
@@ -230,7 +217,9 @@ std::string segmentation_head(const SegmentationHeader& header, int64_t bytes,
   series.text(0x0020'000e, "UI", header.series.series_uid);
   out.sequence(0x0008'1115, {series});
   put_frames(out, header);
-  put_pixels(out, header.grid.size);
+  out.pixels(header.grid.size, 1, 1, /*has_sign=*/false);
+  out.text(0x0062'0001, "CS", "BINARY");
+  out.text(0x0062'0013, "CS", "NO");  // SegmentsOverlap
   const std::string all = out.data_set() + content;
   out.text(0x0008'0018, "UI", dicom_uid(all + " instance"));
   out.text(0x0020'000e, "UI", dicom_uid(all + " series"));

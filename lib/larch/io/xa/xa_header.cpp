@@ -187,15 +187,9 @@ void put_window(DicomWriter& out, const std::optional<XaWindow>& window) {
 
 void put_picture(DicomWriter& out, const Grid& grid, int64_t frames, const XaHeader& header,
                  int zero) {
-  out.number(0x0028'0002, 1);  // SamplesPerPixel
-  out.text(0x0028'0004, "CS", header.is_monochrome1 ? "MONOCHROME1" : "MONOCHROME2");
+  out.pixels(grid.size, 16, header.bits, /*has_sign=*/false);
+  if (header.is_monochrome1) out.text(0x0028'0004, "CS", "MONOCHROME1");
   out.text(0x0028'0008, "IS", std::to_string(frames));
-  out.number(0x0028'0010, static_cast<uint16_t>(grid.size.y));
-  out.number(0x0028'0011, static_cast<uint16_t>(grid.size.x));
-  out.number(0x0028'0100, 16);
-  out.number(0x0028'0101, static_cast<uint16_t>(header.bits));
-  out.number(0x0028'0102, static_cast<uint16_t>(header.bits - 1));
-  out.number(0x0028'0103, 0);
   const bool is_known = header.intensity != PixelIntensity::kUnknown;
   out.text(0x0028'1040, "CS",
            is_known ? kPixelIntensities[static_cast<size_t>(header.intensity)] : "DISP");

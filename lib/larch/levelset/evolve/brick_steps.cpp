@@ -191,19 +191,17 @@ EvenBricks::EvenBricks(const BrickLayout& layout, const JobPhi& phi, int threads
     : layout_(layout) {
   for (size_t k = 0; k < phi.before.size(); ++k) {
     std::vector<float>& values = values_.emplace_back(static_cast<size_t>(layout.bricks()));
-    parallel_for(threads, layout.bricks(), 64, [&](int64_t first, int64_t last) {
-      for (int64_t brick = first; brick < last; ++brick) {
-        const float* before = phi.before[k] + brick * kBrickVoxels;
-        const float* other_buffer = phi.after[k] + brick * kBrickVoxels;
-        const float value = before[0];
-        uint32_t differs = 0;
-        for (int32_t i = 0; i < kBrickVoxels; ++i) {
-          differs |= static_cast<uint32_t>(before[i] != value) |
-                     static_cast<uint32_t>(other_buffer[i] != value);
-        }
-        values[static_cast<size_t>(brick)] =
-            differs == 0 ? value : std::numeric_limits<float>::quiet_NaN();
+    parallel_for_each(threads, layout.bricks(), 64, [&](int64_t brick) {
+      const float* before = phi.before[k] + brick * kBrickVoxels;
+      const float* other_buffer = phi.after[k] + brick * kBrickVoxels;
+      const float value = before[0];
+      uint32_t differs = 0;
+      for (int32_t i = 0; i < kBrickVoxels; ++i) {
+        differs |= static_cast<uint32_t>(before[i] != value) |
+                   static_cast<uint32_t>(other_buffer[i] != value);
       }
+      values[static_cast<size_t>(brick)] =
+          differs == 0 ? value : std::numeric_limits<float>::quiet_NaN();
     });
   }
 }

@@ -104,26 +104,22 @@ class VoxelLists {
     const auto count = static_cast<int64_t>(from.size());
     const int64_t grain = fair_grain(threads_, count, 4096);
     for (std::vector<uint32_t>& buffer : buffers_) buffer.assign(from.size(), kNoVoxel);
-    parallel_for(threads_, count, grain, [&](int64_t first, int64_t last) {
-      for (int64_t i = first; i < last; ++i) {
-        const auto h = static_cast<size_t>(i);
-        if (from[h] == kNoVoxel) continue;
-        buffers_[0][h] = from[h];
-        for_neighbours(layout_, from[h], [&](int32_t n, int64_t there) {
-          buffers_[static_cast<size_t>(n) + 1][h] = static_cast<uint32_t>(there);
-        });
-      }
+    parallel_for_each(threads_, count, grain, [&](int64_t i) {
+      const auto h = static_cast<size_t>(i);
+      if (from[h] == kNoVoxel) return;
+      buffers_[0][h] = from[h];
+      for_neighbours(layout_, from[h], [&](int32_t n, int64_t there) {
+        buffers_[static_cast<size_t>(n) + 1][h] = static_cast<uint32_t>(there);
+      });
     });
     // No voxel stands twice in one buffer, so that no two threads meet at a tag.
     for (std::vector<uint32_t>& buffer : buffers_) {
-      parallel_for(threads_, count, grain, [&](int64_t first, int64_t last) {
-        for (int64_t i = first; i < last; ++i) {
-          uint32_t& voxel = buffer[static_cast<size_t>(i)];
-          if (voxel == kNoVoxel) continue;
-          uint8_t& tag = tags_[voxel];
-          if (tag != 0) voxel = kNoVoxel;
-          tag = 1;
-        }
+      parallel_for_each(threads_, count, grain, [&](int64_t i) {
+        uint32_t& voxel = buffer[static_cast<size_t>(i)];
+        if (voxel == kNoVoxel) return;
+        uint8_t& tag = tags_[voxel];
+        if (tag != 0) voxel = kNoVoxel;
+        tag = 1;
       });
     }
     list.clear();
@@ -317,10 +313,8 @@ void find_active(JobBricks& g, int threads) {
   const JobPhi phi(g.job);
   const EvenBricks even(g.layout, phi, threads);
   BrickSet& found = g.fields[0].next;
-  parallel_for(threads, g.layout.bricks(), 64, [&](int64_t first, int64_t last) {
-    for (int64_t brick = first; brick < last; ++brick) {
-      if (!even.are_around(brick) && can_change(g.layout, phi, brick)) found.add(brick);
-    }
+  parallel_for_each(threads, g.layout.bricks(), 64, [&](int64_t brick) {
+    if (!even.are_around(brick) && can_change(g.layout, phi, brick)) found.add(brick);
   });
   std::vector<uint32_t> list;
   found.take(list);

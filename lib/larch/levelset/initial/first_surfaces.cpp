@@ -16,6 +16,7 @@
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/filters/distance.h"
+#include "larch/levelset/initial/spheres.h"
 #include "larch/levelset/step/step_math.h"
 
 namespace larch::levelset {

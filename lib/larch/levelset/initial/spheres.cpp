@@ -61,21 +61,19 @@ Volume<float> distance_to_balls(std::span<const Ball> balls, const Grid& grid, d
   Volume<float> distance_mm = Volume<float>::unfilled(grid);
   const Vec3i size = grid.size;
   const Vec3d h = grid.spacing_mm;
-  parallel_for(threads, int64_t{size.y} * size.z, 64, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const int64_t slice = row / size.y;
-      const auto y = static_cast<double>(row % size.y), z = static_cast<double>(slice);
-      float* out = distance_mm.data() + row * size.x;
-      std::fill_n(out, size.x, static_cast<float>(most_mm));
-      for (const Ball& ball : balls) {
-        const double dy = (y - ball.index.y) * h.y, dz = (z - ball.index.z) * h.z;
-        const double beside = dy * dy + dz * dz;
-        if (std::sqrt(beside) - ball.radius_mm >= most_mm) continue;
-        for (int32_t x = 0; x < size.x; ++x) {
-          const double dx = (x - ball.index.x) * h.x;
-          const double mm = std::sqrt(beside + dx * dx) - ball.radius_mm;
-          out[x] = std::min(out[x], static_cast<float>(std::max(mm, -most_mm)));
-        }
+  parallel_for_each(threads, int64_t{size.y} * size.z, 64, [&](int64_t row) {
+    const int64_t slice = row / size.y;
+    const auto y = static_cast<double>(row % size.y), z = static_cast<double>(slice);
+    float* out = distance_mm.data() + row * size.x;
+    std::fill_n(out, size.x, static_cast<float>(most_mm));
+    for (const Ball& ball : balls) {
+      const double dy = (y - ball.index.y) * h.y, dz = (z - ball.index.z) * h.z;
+      const double beside = dy * dy + dz * dz;
+      if (std::sqrt(beside) - ball.radius_mm >= most_mm) continue;
+      for (int32_t x = 0; x < size.x; ++x) {
+        const double dx = (x - ball.index.x) * h.x;
+        const double mm = std::sqrt(beside + dx * dx) - ball.radius_mm;
+        out[x] = std::min(out[x], static_cast<float>(std::max(mm, -most_mm)));
       }
     }
   });

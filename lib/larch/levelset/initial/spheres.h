@@ -5,16 +5,9 @@
 #include <span>
 
 #include "larch/data/volume.h"
+#include "larch/levelset/levelset_config.h"
 
 namespace larch::levelset {
-
-/// A ball to start from.
-struct Sphere {
-  Vec3d centre{};     ///< LPS mm, or a continuous index
-  double radius = 0;  ///< mm, or voxels of the smallest spacing
-  bool is_index = false;
-  int32_t label = 1;
-};
 
 /// A ball by index, its radius in mm.
 struct Ball {

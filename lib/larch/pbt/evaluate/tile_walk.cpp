@@ -189,8 +189,7 @@ class TileStrongTest {
 
   /// The weak classifiers of all narrow levels.
   void ask_points(int32_t begin, int32_t end, const Visits& visits) {
-    if (std::none_of(places_.levels.begin(), places_.levels.end(),
-                     [](const TileLevel& level) { return level.narrow; })) {
+    if (std::ranges::none_of(places_.levels, [](const TileLevel& level) { return level.narrow; })) {
       return;
     }
     point_sum_.assign(visits.size(), 0);

@@ -76,8 +76,7 @@ Volume<T> read_beside(const std::string& path, const std::string& image, const G
 
 /// Throws InputError for NaN. Infinite values are taken, because they are valid distances.
 void check_level_set(const std::string& path, const Volume<float>& phi_mm) {
-  const auto bad =
-      std::count_if(phi_mm.begin(), phi_mm.end(), [](float value) { return std::isnan(value); });
+  const auto bad = std::ranges::count_if(phi_mm, [](float value) { return std::isnan(value); });
   if (bad == 0) return;
   throw InputError("'" + path + "': " + std::to_string(bad) +
                    " voxels are NaN; every voxel of a level set has a distance: write it again");
@@ -181,9 +180,8 @@ void SegmentationSeeds::check(const levelset::LevelsetConfig& config,
 
 bool SegmentationSeeds::has_start() const {
   const auto is_seed = [](const std::vector<double>& s) { return s.size() < 5 || s[4] != 0; };
-  return std::any_of(sphere_mm.begin(), sphere_mm.end(), is_seed) ||
-         std::any_of(sphere_index.begin(), sphere_index.end(), is_seed) || points ||
-         init_labelmap || init_level_set;
+  return std::ranges::any_of(sphere_mm, is_seed) || std::ranges::any_of(sphere_index, is_seed) ||
+         points || init_labelmap || init_level_set;
 }
 
 std::vector<Sphere> SegmentationSeeds::spheres() const {

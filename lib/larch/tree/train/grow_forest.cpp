@@ -256,8 +256,7 @@ Forest forest_of(const std::vector<ForestTree>& trees, uint32_t classes,
 std::vector<uint32_t> class_weights(const ForestConfig& config, std::span<const uint64_t> samples) {
   std::vector<uint32_t> weights(samples.size(), 1);
   if (config.class_weights == ClassWeights::kNone) return weights;
-  const auto occurring =
-      std::count_if(samples.begin(), samples.end(), [](auto n) { return n > 0; });
+  const auto occurring = std::ranges::count_if(samples, [](auto n) { return n > 0; });
   for (size_t c = 0; c < samples.size(); ++c) {
     if (samples[c] == 0) continue;
     // A tree may draw a volume again and again, for which most of the range is left.

@@ -29,8 +29,7 @@ HeldOutScore score(const std::vector<double>& posterior, const Samples& samples)
     total += mass;
   }
   if (total > 0) s.log_loss /= total;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return posterior[a] < posterior[b]; });
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return posterior[a] < posterior[b]; });
   // Mann-Whitney: positives above negatives, ties one half.
   double below = 0, wins = 0, mass_positive = 0;
   for (size_t k = 0; k < order.size();) {

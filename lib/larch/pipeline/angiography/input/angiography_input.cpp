@@ -112,7 +112,7 @@ MaskPlan plan_by_file(const Angiogram& about, const std::vector<int>& wanted) {
       MaskGroup group{.mask_frames = mask,
                       .averaging = is_mean ? item.contrast_averaging : 1,
                       .shift_px = item.shift_px};
-      std::sort(group.mask_frames.begin(), group.mask_frames.end());
+      std::ranges::sort(group.mask_frames);
       named.insert(frame);
       if (asked.contains(frame)) overlap |= !by_frame.emplace(frame, group).second;
     }
@@ -123,11 +123,10 @@ MaskPlan plan_by_file(const Angiogram& about, const std::vector<int>& wanted) {
                      ", none of which --frames names; name the mask with --mask-frames");
   }
   for (const auto& [frame, group] : by_frame) {
-    const auto same =
-        std::find_if(plan.groups.begin(), plan.groups.end(), [&group = group](const auto& other) {
-          return other.mask_frames == group.mask_frames && other.averaging == group.averaging &&
-                 other.shift_px == group.shift_px;
-        });
+    const auto same = std::ranges::find_if(plan.groups, [&group = group](const auto& other) {
+      return other.mask_frames == group.mask_frames && other.averaging == group.averaging &&
+             other.shift_px == group.shift_px;
+    });
     MaskGroup& to = same != plan.groups.end() ? *same : plan.groups.emplace_back(group);
     to.frames.push_back(frame);
   }
