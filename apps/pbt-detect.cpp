@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/cases/case_list.h"
-#include "larch/files/file.h"
 #include "larch/pipeline/components.h"
 #include "larch/pipeline/pbt_detection.h"
 #include "larch/pipeline/structures.h"
@@ -54,7 +52,7 @@ constexpr const char* kDescription =
     "does not stop the others; the exit code is then 7, or 5 if memory is all that was lacking. "
     "--skip-existing goes on with an interrupted run.\n\n"
     "With --poses a voxel outside of the box of a structure, widened by --margin_mm, is not of it. "
-    "In a list the masks of --roi and the files of --poses stand in the columns roi and poses.\n\n"
+    "In a list the masks of --roi stand in the column roi.\n\n"
     "--memory bounds what the evaluation takes on its device: a volume that needs more is "
     "evaluated in slabs, with the same result. With --list it also bounds, roughly, the images "
     "that are in work at a time.";
@@ -82,18 +80,16 @@ int main(int argc, char** argv) {
     Model model = open_model(o.model, ModelKind::kVoxels, context.device, {}, context.digest_sink);
     const bool is_list = o.images.is_list();
     pipeline::check_for(model, is_list ? o.images.files_of("id") : o.images.files(), o.config);
-    const InputList& list = o.images.list.list;
-    if (is_file(list) && !o.poses && read_table(list).has(pipeline::kPosesColumn)) {
-      context.warn("'" + list.path +
-                   "' has a column 'poses': each structure is looked for in its box of these files "
-                   "alone; leave the column out to look everywhere");
-    }
     return model;
   };
   program.process = [](const cases::CaseJob& c, const Options& o, const Model& model) {
     return pipeline::detect_case(c, o.request(), model);
   };
-  program.complete = [](const Options& o, Case& c) { pipeline::complete_poses(o.poses, c); };
+  program.complete = [](const Options& o, Case& c) {
+    // Lists of trainings hold true poses, which must not help to find the structures.
+    c.further.erase(pipeline::kPosesColumn);
+    pipeline::complete_poses(o.poses, c);
+  };
   program.look = [](const cases::CaseJob& c, const Options& o, const Model& model) {
     return pipeline::look_at_detection(c, o.request(), model);
   };

@@ -96,6 +96,16 @@ Pose least_turned(const Pose& pose, const std::vector<pose::Symmetry>& symmetrie
   return best;
 }
 
+/// Warns once of the cases in which a structure is cut by the border of its image.
+void warn_of_border(const std::string& structure, const std::vector<std::string>& cases,
+                    const std::string& result, const Context& context) {
+  if (cases.empty()) return;
+  const bool is_one = cases.size() == 1;
+  context.warn("'" + structure + "' touches the border of the image in " +
+               (is_one ? "the case" : std::to_string(cases.size()) + " cases") + ", " + result +
+               ": " + cases[0] + (is_one ? "" : ", ..., " + cases.back()));
+}
+
 /// The poses of a structure in the cases that have masks of it.
 void fit_structure(size_t s, const hdn::HdnConfig& config, std::vector<PosedCase>& all,
                    hdn::Model& model, const Context& context) {
@@ -115,26 +125,25 @@ void fit_structure(size_t s, const hdn::HdnConfig& config, std::vector<PosedCase
   pose::PoseTruth truth = pose::fit_poses(masks, config.orientation, context);
   structure.mean_distance_mm = std::move(truth.mean_distance_mm);
   double residual = 0;
+  std::vector<std::string> cut;
   for (size_t k = 0; k < of.size(); ++k) {
     const pose::CasePose& found = truth.cases[k];
     residual += found.residual_mm / static_cast<double>(of.size());
     all[of[k]].poses[s] =
         wanted.symmetric ? least_turned(found.pose, truth.symmetries) : found.pose;
-    if (found.touches_border) {
-      context.warn("case '" + all[of[k]].name + "': '" + structure.name +
-                   "' touches the border of the image, so that its box may be too small");
-    }
+    if (found.touches_border) cut.push_back(all[of[k]].name);
   }
+  warn_of_border(structure.name, cut, "so that its box may be too small", context);
   context.info("'" + structure.name + "' in " + std::to_string(of.size()) +
                " label maps: mean distance from the mean shape " + text_of("%.2f mm", residual));
   for (const pose::Symmetry& symmetry : truth.symmetries) {
     if (wanted.symmetric) structure.symmetries.push_back(symmetry.rotation);
   }
   if (!truth.symmetries.empty() && !wanted.symmetric) {
-    context.warn("'" + structure.name + "' looks the same after " +
+    context.warn("'" + structure.name + "' looks the same after rotations (" +
                  std::to_string(truth.symmetries.size()) +
-                 " rotations that exchange the axes of its box, so that its orientation is one of "
-                 "several; set \"symmetric\" for this structure");
+                 ") that exchange the axes of its box, so that its orientation is one of several; "
+                 "set \"symmetric\" for this structure");
   }
 }
 
@@ -283,13 +292,12 @@ void fit_cases(const KnownStructure& known, std::vector<SurfaceCase>& all, bound
     }
     all[i].distance_mm = pose::distance_map(all[i].mask, kLongestMap);
   });
+  std::vector<std::string> cut;
   for (size_t i = 0; i < all.size(); ++i) {
     all[i].pose = poses[i].pose;
-    if (poses[i].touches_border) {
-      context.warn("case '" + all[i].name + "': '" + model.structure +
-                   "' touches the border of the image, where its surface is none");
-    }
+    if (poses[i].touches_border) cut.push_back(all[i].name);
   }
+  warn_of_border(model.structure, cut, "where its surface is none", context);
 }
 
 /// Learns the shape of the cases, and reports those that are left out of it.

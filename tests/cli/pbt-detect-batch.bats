@@ -94,7 +94,7 @@ json.dump({'modality': {'0': 'none', '1': 'MRI'}, 'test': ['both.nii.gz']}, open
 
 @test "columns of a list that nobody reads are named in a warning" {
   # Those of the training are no error: they are passed over as labels are.
-  printf 'image\tlable\tlabel\tage\tgroup\nimage_0.nii.gz\tlabel_0.nii.gz\t\t60\tg\n' > l.tsv
+  printf 'image\tlable\tlabel\tage\tposes\tgroup\nimage_0.nii.gz\tlabel_0.nii.gz\t\t60\tp.json\tg\n' > l.tsv
   expect 0 detect --list l.tsv --output-dir out
   has err.txt "'l.tsv': nobody reads 'age', 'lable'; the columns that are read here are image, label, image2,"
   expect 0 detect --list l.tsv --output-dir out --carry age --force

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-FileCopyrightText: The Larch authors
 # SPDX-License-Identifier: Apache-2.0
-# pbt-detect --poses and --roi: each structure in its own box, by flags, by columns and by a folder.
+# pbt-detect --poses and --roi: each structure in its own box, by flags, by a column and by a folder.
 
 load helpers
 
@@ -76,7 +76,7 @@ assert load('away.report')['notes'] == [\"the box of 'object_1' lies outside of 
   done
 }
 
-@test "a list takes the poses of a folder or of a column, with the bytes of one image; a case without them fails" {
+@test "a list takes the poses of a folder, with the bytes of one image; a case without them fails" {
   mkdir found
   cp near.json found/case_006.poses.json
   expect 0 one --poses near.json --output alone.nii.gz
@@ -89,9 +89,10 @@ assert load('away.report')['notes'] == [\"the box of 'object_1' lies outside of 
   cp shifted.json found/case_006.poses.json
   expect 7 detect --list s/test.tsv --output-dir folder --poses found --skip-existing
   has err.txt "found/case_006.poses.json': other content"
-  expect 0 detect --list s/test.tsv --output-dir column
-  cmp folder/case_007.nii.gz column/case_007.nii.gz
-  has err.txt "warning: 's/test.tsv' has a column 'poses': each structure is looked for in its box of these files alone"
+  # The true poses in the list have no effect.
+  expect 0 detect --list s/test.tsv --output-dir plain
+  expect 0 one --output plain.nii.gz
+  cmp plain.nii.gz plain/case_006.nii.gz
   expect 2 detect --list s/test.tsv --output-dir out --poses near.json
   has err.txt "with --list give the folder of a run of hdn-detect"
 }
@@ -100,8 +101,10 @@ assert load('away.report')['notes'] == [\"the box of 'object_1' lies outside of 
   python "$BOXES
 nibabel.save(nibabel.Nifti1Image((numpy.indices((40, 40, 40))[0] < 20).astype('u1'), affine), 'half.nii.gz')"
   expect 0 one --roi half.nii.gz --poses near.json --output both.nii.gz
-  printf 'image\troi\tposes\n%s\t%s\t%s\n' s/images/case_006.nii.gz half.nii.gz near.json > list.tsv
-  expect 0 detect --list list.tsv --output-dir out
+  mkdir found
+  cp near.json found/case_006.poses.json
+  printf 'image\troi\n%s\t%s\n' s/images/case_006.nii.gz half.nii.gz > list.tsv
+  expect 0 detect --list list.tsv --poses found --output-dir out
   cmp both.nii.gz out/case_006.nii.gz
   python "$BOXES
 both, half = read('both.nii.gz'), read('half.nii.gz')

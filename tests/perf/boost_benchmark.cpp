@@ -118,7 +118,7 @@ void train_nine(benchmark::State& state, const Context& context) {
       for (int64_t n = begin; n < end; ++n) {
         phantom::OrgansCase made = phantom::make_organs(organs, 1, static_cast<int>(n), 1);
         voxels::TrainingVolume& out = all[static_cast<size_t>(n)];
-        out = {"organs", std::move(made.image), Volume<uint8_t>(made.labels.grid()),
+        out = {"organs", 0, std::move(made.image), Volume<uint8_t>(made.labels.grid()),
                std::to_string(n)};
         for (int64_t i = 0; i < out.voxels.voxels(); ++i) {
           out.voxels[i] = std::clamp<int16_t>(out.voxels[i], 0, 1023);

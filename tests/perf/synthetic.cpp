@@ -43,7 +43,7 @@ double blob_distance(const Vec3i& size, int number, const Vec3i& at) {
 
 voxels::TrainingVolume noise_and_blobs(const Vec3i& size, int number) {
   const Grid grid{size, {1, 1, 1}, {0, 0, 0}, {}};
-  voxels::TrainingVolume out{"blobs", Volume<int16_t>(grid), Volume<uint8_t>(grid),
+  voxels::TrainingVolume out{"blobs", 0, Volume<int16_t>(grid), Volume<uint8_t>(grid),
                              std::to_string(number)};
   for (int64_t i = 0; i < grid.voxels(); ++i) {
     const uint64_t key = static_cast<uint64_t>(number) << 40 | static_cast<uint64_t>(i);

@@ -38,7 +38,7 @@ struct DetectionFiles {
   int64_t memory_bytes = 0;  ///< of the evaluation; 0: most of what is free
 };
 
-/// The column of a list with masks; that of poses is kPosesColumn.
+/// The column of a list with masks.
 inline constexpr const char* kRoiColumn = "roi";
 
 /// Reads the image of a case and detects on it: the files that are wanted, with figures; volumes

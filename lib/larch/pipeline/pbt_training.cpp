@@ -118,7 +118,16 @@ void add_held_out(const TrainingFiles& given, const TrainResult& result, Outputs
   });
   for (const size_t i : result.held_out) {
     context.progress(0, "held-out case '" + files.cases[i].id + "'");
-    all->push_back(held_out_case(files, files.cases[i], model, outputs, quiet));
+    // The model is worth more than its page, which tells of a case that fails.
+    try {
+      all->push_back(held_out_case(files, files.cases[i], model, outputs, quiet));
+    } catch (...) {
+      const detail::Failure failure = detail::failure_of(std::current_exception());
+      if (failure.stopped || !failure.expected) throw;
+      const std::string why = in_one_line(failure), id = files.cases[i].id;
+      context.warn("held-out case '" + id + "': " + why);
+      all->push_back({{{"id", id}, {"status", "failed"}, {"message", why}}, {}});
+    }
   }
 }
 
