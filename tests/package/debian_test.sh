@@ -55,6 +55,10 @@ SH
 inside setpriv --reuid=65534 --regid=65534 --clear-groups sh /detect || fail "a detection by an ordinary user"
 rm "$root/detect"
 if [[ $packages == *python3-larch* ]]; then
+  cp "$(dirname "$0")/readme_commands_test.py" "$root"
+  inside setpriv --reuid=65534 --regid=65534 --clear-groups python3 -B /readme_commands_test.py /usr/share/doc/larch /usr/bin \
+    >"$work/log.txt" || { tail -n 20 "$work/log.txt"; fail "a command line of the pages"; }
+  rm "$root/readme_commands_test.py"
   inside python3 -B -c 'import larch; larch.read_image("/usr/share/larch/data-samples/organ/images/case_000.nii.gz")' ||
     fail "the Python module"
 fi

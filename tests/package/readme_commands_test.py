@@ -4,7 +4,7 @@
 """The command lines of README.md, apps/running.md, apps/chain.md and apps/*.intro.md work as printed, one after the other in one
 folder, which is empty at the start. A line of README.md that is no program is a script that explains itself.
 
-usage: readme_commands_test.py SOURCE_DIR FOLDER-OF-EXECUTABLES
+usage: readme_commands_test.py SOURCE_DIR FOLDER-OF-EXECUTABLES    (or instead of SOURCE_DIR the installed pages)
 """
 import os
 import pathlib
@@ -30,8 +30,12 @@ def command_lines(source):
     odd = [line for line in readme if not re.match('(' + '|'.join(PROGRAMS) + '|scripts/|cut )', line)]
     if odd:
         sys.exit(f'README.md has indented lines that are no command of Larch: {odd}')
-    lines = [f'{source}/{line} --help' if line.startswith('scripts/') else line for line in readme]
-    for page in [source / 'apps/running.md', source / 'apps/chain.md', *sorted((source / 'apps').glob('*.intro.md'))]:
+    scripts = [line for line in readme if line.startswith('scripts/')]
+    lines = [line for line in readme if line not in scripts]
+    if (source / 'scripts').is_dir():
+        lines = [f'{source}/{line} --help' for line in scripts] + lines
+    apps = source / 'apps'
+    for page in [apps / 'running.md', apps / 'chain.md', *sorted(list(apps.glob('*.intro.md')) or apps.glob('*.md'))]:
         lines += [line for line in indented_lines(page) if line.startswith((*PROGRAMS, 'printf', 'cut '))]
     # A page that repeats a line has --force in it, since the output is there.
     once = {}

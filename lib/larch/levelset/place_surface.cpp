@@ -193,6 +193,7 @@ Volume<float> place_surface(const LevelsetField& field, const EndVoxels& end,
     }
   });
   std::vector<float> instead;
+  instead.reserve(wrong.size());
   for (const int64_t i : wrong) instead.push_back(instead_of_speed(forces, end, sides, i));
   for (size_t k = 0; k < wrong.size(); ++k) sides[wrong[k]] = instead[k];
   return sides;
