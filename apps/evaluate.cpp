@@ -22,7 +22,8 @@ using Kind = pipeline::PredictionKind;
 struct Options {
   Kind kind = Kind::kLabels;
   InputImage prediction, reference;
-  InputFile list, dataset, model, baseline;
+  InputFile list, model, baseline;
+  InputList dataset;
   std::string prediction_dir;
   OutputFile table;
   std::vector<Allow> allow;
@@ -43,7 +44,8 @@ struct Options {
           .no_effect_on_results()
           .endings(".tsv,.csv"),
       Field{"dataset", dataset,
-            "with --prediction-dir: dataset.json of a Decathlon or nnU-Net folder with the labels"}
+            "with --prediction-dir: a Decathlon or nnU-Net folder with the labels, or its "
+            "dataset.json"}
           .no_effect_on_results()
           .endings(".json"),
       Field{"prediction-dir", prediction_dir,

@@ -206,7 +206,7 @@ check() {  # check 'python expression over r' report.json
   # Labels of test images count where the folder has predictions of test images.
   cp ../a.nii.gz imagesTs/u_0000.nii.gz && cp ../a.nii.gz labelsTs/u.nii.gz
   echo '{"file_ending": ".nii.gz", "labels": {"background": 0, "spleen": 1, "both": [1, 2]}, "training": [{"image": "t.nii.gz", "label": "../b.nii.gz"}]}' > dataset.json
-  run "$BIN/evaluate" --dataset dataset.json --prediction-dir out
+  run "$BIN/evaluate" --dataset . --prediction-dir out
   [[ "$status" -eq 0 && "$output" == *"1 test cases of"* ]]
   grep -Eq '^1 spleen +dice +1 +1 ' <<< "$output"
   rm out/u.nii.gz

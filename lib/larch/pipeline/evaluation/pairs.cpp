@@ -55,7 +55,8 @@ Pairs pairs_of_list(const PairSource& source) {
 
 /// Returns the cases of a data set that have labels, without their predictions.
 Pairs pairs_of_dataset(const std::string& path, DatasetPart part) {
-  const fs::path of_test = fs::path(path).parent_path() / "labelsTs";
+  const fs::path folder = is_folder(path) ? fs::path(path) : fs::path(path).parent_path();
+  const fs::path of_test = folder / "labelsTs";
   Pairs pairs;
   if (part == DatasetPart::kTest && !is_folder(of_test.string())) return pairs;
   const Dataset data = read_dataset(path, part);
