@@ -73,8 +73,8 @@ Outputs training_outputs(const TrainingFiles& files, const TrainResult& result);
 /// classifiers that learned from its group.
 inline constexpr const char* kGroupColumn = "group";
 
-/// Removes a checkpoint that is not needed any more, and those of further structures. Another file, such as a model, which a short
-/// run with -f has not replaced, stays.
+/// Removes a checkpoint that is not needed any more, and those of further structures. Another file,
+/// such as a model, which a short run with -f has not replaced, stays.
 void remove_checkpoint(const std::string& path);
 
 }  // namespace larch::pipeline
