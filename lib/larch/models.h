@@ -88,7 +88,7 @@ class Model {
 Model open_model(const std::string& path, std::optional<ModelKind> kind, const Device& device,
                  const NetworkConfig& config = {}, const DigestSink& digest = {});
 
-/// The same for a model that has just been trained.
+/// Does the same with a model that has just been trained.
 Model open_model(models::AnyModel model, const Device& device, const NetworkConfig& config = {});
 
 /// The space in which a model sees an image on a grid, and about what it takes on the host to work

@@ -65,8 +65,8 @@ std::vector<BoundaryStart> read_starts(const cases::CaseJob& c, const StartFiles
   const LabelTable structures = model.structures();
   LabelVolume labels;
   if (!files.labels.empty()) labels = read_labels(files.labels, label_options(c.read));
-  // A file that cannot be read is not one without a structure.
-  if (!files.poses.empty()) read_any_poses(files.poses);
+  std::vector<DetectedPose> poses;
+  if (!files.poses.empty()) poses = read_any_poses(files.poses);
   found.resize(structures.size());
   std::vector<BoundaryStart> starts;
   for (size_t k = 0; k < structures.size(); ++k) {
@@ -80,7 +80,7 @@ std::vector<BoundaryStart> read_starts(const cases::CaseJob& c, const StartFiles
       } else if (files.poses.empty()) {
         start.pose = pose_of_labels(model, name, labels, start.name);
       } else {
-        start.pose = pose_in_file(files.poses, name);
+        start.pose = pose_among(poses, files.poses, name);
       }
       starts.push_back(std::move(start));
     } catch (const InputError& error) {

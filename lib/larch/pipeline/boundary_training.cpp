@@ -53,8 +53,8 @@ Mesh mode_shape(const shape::ShapeModel& shape, size_t mode, double deviations) 
   return mesh;
 }
 
-/// Of each structure the mean and the first modes, three unless there are many structures, at two
-/// deviations to either side.
+/// Shows of each structure the mean and the first modes, three unless there are many structures, at
+/// two deviations to either side.
 RgbImage modes_picture(const std::vector<boundary::Model>& structures) {
   const size_t most = std::clamp<size_t>(12 / structures.size(), 1, 3);  // fits the screen
   std::vector<picture::SurfaceTile> tiles;

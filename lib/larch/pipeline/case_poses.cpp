@@ -32,10 +32,12 @@ std::string poses_file(const cases::CaseJob& c, const InputList& given) {
   return path == "n/a" ? "" : path;
 }
 
-std::vector<std::optional<Pose>> boxes_in_file(const std::string& path,
-                                               const LabelTable& structures,
-                                               std::vector<std::string>& notes) {
-  const std::vector<DetectedPose> poses = read_any_poses(path);
+namespace {
+
+/// Does what boxes_in_file does with the poses of the file.
+std::vector<std::optional<Pose>> boxes_among(const std::vector<DetectedPose>& poses,
+                                             const std::string& path, const LabelTable& structures,
+                                             std::vector<std::string>& notes) {
   std::vector<std::optional<Pose>> boxes;
   bool has_any = false;
   std::string wanted, there;
@@ -54,9 +56,18 @@ std::vector<std::optional<Pose>> boxes_in_file(const std::string& path,
   throw InputError("'" + path + "' has no structure " + wanted + "; it has " + there);
 }
 
-Pose pose_in_file(const std::string& path, const std::string& structure) {
+}  // namespace
+
+std::vector<std::optional<Pose>> boxes_in_file(const std::string& path,
+                                               const LabelTable& structures,
+                                               std::vector<std::string>& notes) {
+  return boxes_among(read_any_poses(path), path, structures, notes);
+}
+
+Pose pose_among(const std::vector<DetectedPose>& poses, const std::string& path,
+                const std::string& structure) {
   std::vector<std::string> notes;
-  const auto boxes = boxes_in_file(path, {{0, structure}}, notes);
+  const auto boxes = boxes_among(poses, path, {{0, structure}}, notes);
   if (boxes[0]) return *boxes[0];
   throw InputError(notes[0] + "; there is no pose to start from");
 }

@@ -30,9 +30,10 @@ void complete_labels(const InputImage& folder, Case& c);
 /// Returns the file of a case, empty if it has none. Throws InputError if the file is missing.
 std::string poses_file(const cases::CaseJob& c, const InputList& given);
 
-/// Returns the pose of a structure in a file of poses, in LPS mm. Throws InputError if it does not
-/// have the structure, or tells that it was not found.
-Pose pose_in_file(const std::string& path, const std::string& structure);
+/// Returns the pose of a structure among `poses`, in LPS mm. `path`: of their file, for messages.
+/// Throws InputError if it is not there, or was not found.
+Pose pose_among(const std::vector<DetectedPose>& poses, const std::string& path,
+                const std::string& structure);
 
 /// Returns the box of each structure by a file of poses; none for what the file does not have, or
 /// tells that it was not found: `notes` gets a sentence. Throws InputError if the file has none of
