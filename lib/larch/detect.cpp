@@ -10,6 +10,7 @@
 #include "larch/config/config.h"
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
+#include "larch/experts/experts.h"
 #include "larch/filters/components.h"
 #include "larch/forest/evaluate.h"
 #include "larch/image/preprocess.h"
@@ -90,6 +91,29 @@ struct Maps : forest::Maps {
   Volume<float> probability;  ///< of the structures together
 };
 
+/// Replaces the probabilities by what the experts of the model say, where it has found anything.
+void ask_experts(const Model& model, const Volume<int16_t>& image, int64_t memory_bytes, Maps& maps,
+                 const Context& context) {
+  const voxels::ImageModel& m = image_model(model);
+  if (m.experts.empty() || maps.probability.empty()) return;
+  if (memory_bytes <= 0) memory_bytes = voxels::default_memory_bytes(context.device);
+  std::vector<Volume<float>> parts = experts::look_again(
+      m.experts, image, m.space.intensity.steps, maps.probability, memory_bytes, context);
+  if (parts.empty()) return;
+  for (int64_t i = 0; i < maps.probability.voxels(); ++i) {
+    float sum = 0;
+    for (const Volume<float>& part : parts) sum += part[i];
+    maps.probability[i] = std::min(sum, 1.0F);
+  }
+  const forest::Model* forest = forest_of(model);
+  if (forest == nullptr) return;
+  const auto around = static_cast<size_t>(forest->background);
+  maps.distribution[around] = mapped<float>(maps.probability, [](float p) { return 1 - p; });
+  for (size_t c = 0, part = 0; c < maps.distribution.size(); ++c) {
+    if (c != around) maps.distribution[c] = std::move(parts[part++]);
+  }
+}
+
 /// Evaluates components in model space and brings the maps to `grid`. Throws MemoryError.
 Maps evaluate_voxels(const Model& model, const std::vector<Volume<int16_t>>& components,
                      const DetectRequest& request, const Region& where, const Grid& grid,
@@ -113,6 +137,7 @@ Maps evaluate_voxels(const Model& model, const std::vector<Volume<int16_t>>& com
       if (roi[i] == 0) maps.probability[i] = 0;
     }
   }
+  ask_experts(model, components[0], request.memory_bytes, maps, context);
   const Volume<uint8_t>& inside = where.in_image;
   if (!maps.probability.empty()) bring_to(grid, maps.probability, inside, 0.0F, context);
   for (Volume<float>& map : maps.distribution) bring_to(grid, map, inside, 0.0F, context);

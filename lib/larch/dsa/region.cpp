@@ -11,6 +11,7 @@
 
 #include "larch/core/error.h"
 #include "larch/dsa/scores.h"
+#include "larch/filters/components.h"
 
 namespace larch::dsa {
 namespace {
@@ -245,7 +246,7 @@ std::vector<uint8_t> find_shutter(std::span<const uint32_t> sum, const Vec3i& si
     }
   }
   keep_joined_with_edge(dark, size);
-  const std::vector<uint8_t> covered = dilated(dark, size, kReach);
+  const std::vector<uint8_t> covered = filters::dilated(dark, size, kReach);
   std::vector<uint8_t> region = whole_region(size);
   keep_rectangle(region, size, open_rectangle(in_column, in_row));
   for (size_t i = 0; i < region.size(); ++i) {
@@ -277,7 +278,7 @@ void narrow_open(std::vector<uint8_t>& open, const Vec3i& size, int32_t width) {
   std::vector<uint8_t> covered(open.size());
   std::transform(open.begin(), open.end(), covered.begin(),
                  [](uint8_t is_open) { return static_cast<uint8_t>(is_open == 0); });
-  covered = dilated(covered, size, width);
+  covered = filters::dilated(covered, size, width);
   if (count_inside(covered) == static_cast<int64_t>(covered.size())) return;
   std::transform(covered.begin(), covered.end(), open.begin(),
                  [](uint8_t is_covered) { return static_cast<uint8_t>(is_covered == 0); });

@@ -13,6 +13,7 @@
 #include "larch/core/parallel.h"
 #include "larch/dsa/field/warp_math.h"
 #include "larch/dsa/image_agreement.h"
+#include "larch/filters/components.h"
 
 namespace larch::dsa {
 namespace {
@@ -121,8 +122,8 @@ Parts parts_of(const Images& images, std::span<const uint8_t> validity, const Se
       if (has_vessels) parts.vessel[i] &= is_vessel;
     }
   }
-  const auto around = dilated(any, size, kVesselMargin);
-  if (has_vessels) parts.ring = dilated(parts.vessel, size, kRing);
+  const auto around = filters::dilated(any, size, kVesselMargin);
+  if (has_vessels) parts.ring = filters::dilated(parts.vessel, size, kRing);
   parts.background.resize(pixels);
   for (size_t i = 0; i < pixels; ++i) {
     parts.background[i] = valid[i] != 0 && around[i] == 0 ? 1 : 0;
@@ -232,7 +233,7 @@ std::vector<uint8_t> steepest_pixels(const SequenceMask& mask, const Context& co
   std::vector<int64_t> counted;
   const uint16_t* samples = mask.samples.data();
   for (size_t i = 0; i < missing.size(); ++i) missing[i] = samples[i] == kNoSample ? 1 : 0;
-  missing = dilated(missing, size, 2);
+  missing = filters::dilated(missing, size, 2);
   for (size_t i = 0; i < missing.size(); ++i) {
     if (missing[i] == 0) counted.push_back(slopes[i]);
   }
@@ -264,29 +265,6 @@ void score_frame(const ScoreBasis& basis, const SubtractedFrames& frames, size_t
 }
 
 }  // namespace
-
-std::vector<uint8_t> dilated(std::span<const uint8_t> labels, const Vec3i& size, int radius) {
-  std::vector<uint8_t> out(labels.size());
-  std::transform(labels.begin(), labels.end(), out.begin(),
-                 [](uint8_t label) { return static_cast<uint8_t>(label != 0); });
-  size_t stride = 1;
-  for (int axis = 0; axis < 2; ++axis) {
-    // Where pixels of a line follow each other `stride` apart, whole slabs of lines move together.
-    const std::vector<uint8_t> from = out;
-    const size_t slab = stride * static_cast<size_t>(size[axis]);
-    for (size_t first = 0; first < out.size(); first += slab) {
-      for (int step = 1; step <= std::min(radius, size[axis] - 1); ++step) {
-        const size_t moved = static_cast<size_t>(step) * stride;
-        uint8_t* to = out.data() + first;
-        const uint8_t* here = from.data() + first;
-        for (size_t i = 0; i < slab - moved; ++i) to[i + moved] |= here[i];
-        for (size_t i = 0; i < slab - moved; ++i) to[i] |= here[i + moved];
-      }
-    }
-    stride = slab;
-  }
-  return out;
-}
 
 ScoreBasis make_score_basis(SequenceMask mask, const Context& context, ScoreKind kind) {
   Context host = context;

@@ -60,7 +60,4 @@ std::vector<FrameScores> score_frames(const ScoreBasis& basis, std::span<const u
                                       const SubtractedFrames& frames, const DsaConfig& config,
                                       const Context& context);
 
-/// 1 within `radius` pixels of a pixel that is not 0 along each axis of a picture.
-std::vector<uint8_t> dilated(std::span<const uint8_t> labels, const Vec3i& size, int radius);
-
 }  // namespace larch::dsa

@@ -235,4 +235,27 @@ Volume<uint8_t> fill_holes(const Volume<uint8_t>& mask, int threads) {
   return out;
 }
 
+std::vector<uint8_t> dilated(std::span<const uint8_t> labels, const Vec3i& size, int radius) {
+  std::vector<uint8_t> out(labels.size());
+  std::transform(labels.begin(), labels.end(), out.begin(),
+                 [](uint8_t label) { return static_cast<uint8_t>(label != 0); });
+  size_t stride = 1;
+  for (int axis = 0; axis < 3; ++axis) {
+    // Where voxels of a line follow each other `stride` apart, whole slabs of lines move together.
+    const std::vector<uint8_t> from = out;
+    const size_t slab = stride * static_cast<size_t>(size[axis]);
+    for (size_t first = 0; first < out.size(); first += slab) {
+      for (int step = 1; step <= std::min(radius, size[axis] - 1); ++step) {
+        const size_t moved = static_cast<size_t>(step) * stride;
+        uint8_t* to = out.data() + first;
+        const uint8_t* here = from.data() + first;
+        for (size_t i = 0; i < slab - moved; ++i) to[i + moved] |= here[i];
+        for (size_t i = 0; i < slab - moved; ++i) to[i] |= here[i + moved];
+      }
+    }
+    stride = slab;
+  }
+  return out;
+}
+
 }  // namespace larch::filters

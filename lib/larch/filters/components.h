@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "larch/data/volume.h"
 
@@ -23,5 +25,8 @@ Volume<uint8_t> keep_largest_component(const Volume<uint8_t>& mask, int n = 1, i
 /// 1 where the mask is not 0 or where background is enclosed by it: not connected through faces to
 /// the border of the volume (2-D volumes: through edges, in the plane).
 Volume<uint8_t> fill_holes(const Volume<uint8_t>& mask, int threads = 1);
+
+/// Returns 1 within `radius` voxels along each axis of a voxel that is not 0.
+std::vector<uint8_t> dilated(std::span<const uint8_t> labels, const Vec3i& size, int radius);
 
 }  // namespace larch::filters

@@ -36,6 +36,7 @@ void check_model(const Model& model) {
   if (model.background < -1 || model.background >= static_cast<int32_t>(model.classes)) {
     tree::refuse_model("its background is none of its classes");
   }
+  experts::check_experts(model.experts, model.background < 0 ? 0 : model.classes - 1);
 }
 
 std::vector<double> depth_accuracies(const voxels::ModelInfo& info) {

@@ -35,6 +35,30 @@ void image_model_fields(V& v, voxels::ImageModel& model) {
   v("training", JsonText{model.info.training_config_json}, "the configuration");
 }
 
+/// Holds experts without their coefficients, which are a section of their own.
+struct ExpertMeta {
+  experts::Experts& experts;
+};
+template <class V>
+void layout(V& v, ExpertMeta& meta) {
+  v("parts", meta.experts.parts, "structures that they tell apart");
+  v("turns", meta.experts.turns, "1: the axes of a structure turn its frame");
+  auto& [w, x, y, z] = meta.experts.mean_axes;
+  v("mean_axes_w", w, "of a quaternion: axes of the mean structure");
+  v("mean_axes_x", x, "the same");
+  v("mean_axes_y", y, "the same");
+  v("mean_axes_z", z, "the same");
+  v("entries", meta.experts.entries, "by node: its place among the coefficients");
+}
+template <class V>
+void expert_sections(V& v, experts::Experts& experts) {
+  About about{"experts that look again at what was found"};
+  about.left_out = experts.empty();
+  v.section("experts", ExpertMeta{experts}, about);
+  about.doc = "their coefficients, of 2^-26, by node, structure and feature";
+  v.section("expert_coefficients", experts.beta, about);
+}
+
 /// Holds what a model says about itself.
 struct Meta {
   pbt::Model& model;
@@ -62,6 +86,7 @@ void sections(V& v, pbt::Model& model) {
   v.kind({"pbt", 1, "probabilistic boosting trees"});
   about_section(v, model.info.about);
   model_sections(v, model);
+  expert_sections(v, model.experts);
 }
 
 /// How far a training is, and a digest of all that it depends on.
@@ -147,6 +172,7 @@ void sections(V& v, forest::Model& model) {
   v.section("validation", model.info.validation,
             {"measurements on held-out volumes", /*required=*/false});
   forest_sections(v, "", model);
+  expert_sections(v, model.experts);
   model.classes = static_cast<uint32_t>(model.class_table.size());
 }
 

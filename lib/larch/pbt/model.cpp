@@ -33,6 +33,7 @@ void check_model(const Model& model) {
     check_feature(features::boxes_of(feature), bounds);
   }
   tree::check_ensemble(model, model.features.size());
+  experts::check_experts(model.experts, 1);
 }
 
 namespace {

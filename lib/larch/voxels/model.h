@@ -12,6 +12,7 @@
 
 #include "larch/core/context.h"
 #include "larch/data/model_info.h"
+#include "larch/experts/experts.h"
 #include "larch/features/box.h"
 #include "larch/image/integral.h"
 #include "larch/image/preprocess.h"
@@ -52,6 +53,7 @@ struct ImageModel {
   image::Padding padding = image::Padding::kClamp;
   image::ModelSpace space;
   ModelInfo info;
+  experts::Experts experts{};  ///< that look again at the structures; may be empty
 };
 
 /// Check space and channels, a feature, and the threshold of a model. Throw InputError that says

@@ -236,6 +236,7 @@ struct TrainConfig {
   ValidationConfig validation;
   MiningConfig mining;
   ForestConfig forest;
+  std::optional<bool> experts{};
 
   template <class F>
   void fields(F&& f) {
@@ -252,7 +253,10 @@ struct TrainConfig {
       Field{"ensemble", ensemble, "with classifier pbt-ensemble: what its trees differ in"},
       Field{"validation", validation, "held-out volumes"},
       Field{"mining", mining, "hard negatives"},
-      Field{"forest", forest, "with classifier decision-forest: its growth and features"});
+      Field{"forest", forest, "with classifier decision-forest: its growth and features"},
+      Field{"experts", experts,
+            "experts look again at what the trees find; null: from 20 volumes on, if they are "
+            "nearer to the labels of cases that they did not learn from"});
   }
 };
 

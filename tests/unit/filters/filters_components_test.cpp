@@ -153,5 +153,17 @@ TEST_CASE("components that go through many blocks of rows are found by any numbe
   }
 }
 
+TEST_CASE("dilation reaches as far as it says, and not round the edges") {
+  std::vector<uint8_t> labels(20 * 10, 0);
+  labels[4 * 20 + 6] = labels[9 * 20 + 19] = 1;
+  const auto out = dilated(labels, {20, 10, 1}, 3);
+  for (int32_t y = 0; y < 10; ++y) {
+    for (int32_t x = 0; x < 20; ++x) {
+      const bool near = (std::abs(x - 6) <= 3 && std::abs(y - 4) <= 3) || (x >= 16 && y >= 6);
+      CHECK(int{out[static_cast<size_t>(y * 20 + x)]} == (near ? 1 : 0));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace larch::filters

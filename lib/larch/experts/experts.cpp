@@ -1,0 +1,285 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/experts/experts.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+#include <string>
+
+#include "larch/core/dispatch.h"
+#include "larch/core/error.h"
+#include "larch/core/parallel.h"
+#include "larch/data/symmetric_matrix.h"
+#include "larch/filters/components.h"
+#include "larch/image/filter_bank.h"
+
+namespace larch::experts {
+namespace {
+
+constexpr float kInside = 0.4F;   ///< probability of voxels that the frame is made of
+constexpr float kMaybe = 0.02F;   ///< of voxels of the band
+constexpr int kBandVoxels = 2;    ///< by which the band is wider
+constexpr int kSmoothReach = 1;
+/// Voxels that a result depends on: two of the patch and four of the widest filter.
+constexpr int kReach = 6;
+constexpr double kNoiseVariance = 0.1;  ///< voxels^2, added to the spread along each axis
+
+constexpr Dispatch<void(const ReadJob&, const Context&)> kRead{"experts::read", cpu::read,
+                                                               LARCH_CUDA_FN(cuda::read)};
+constexpr Dispatch<void(const SmoothJob&, int, const Context&)> kSmooth{
+    "experts::smooth", cpu::smooth, LARCH_CUDA_FN(cuda::smooth)};
+
+Volume<uint8_t> dilated(const Volume<uint8_t>& mask, int radius) {
+  const std::vector<uint8_t> wide = filters::dilated(
+      {mask.data(), static_cast<size_t>(mask.voxels())}, mask.size(), radius);
+  Volume<uint8_t> out = Volume<uint8_t>::unfilled(mask.grid());
+  std::ranges::copy(wide, out.begin());
+  return out;
+}
+
+/// Sums of w, w x and w x x' over voxels, x in voxels: integers in a slice, then slice by slice.
+struct Moments {
+  double of[10] = {};
+
+  void add_slice(const Volume<uint8_t>& mask, const Volume<float>& probability, int32_t z) {
+    const Vec3i size = mask.size();
+    int64_t sum[6] = {};  // 1, x, y, xx, xy, yy
+    int64_t i = mask.grid().linear({0, 0, z});
+    for (int64_t y = 0; y < size.y; ++y) {
+      for (int64_t x = 0; x < size.x; ++x, ++i) {
+        if (mask[i] == 0) continue;
+        const auto w = static_cast<int64_t>(static_cast<double>(probability[i]) * kOne + 0.5);
+        const int64_t terms[6] = {1, x, y, x * x, x * y, y * y};
+        for (int k = 0; k < 6; ++k) sum[k] += w * terms[k];
+      }
+    }
+    const auto s = [&](int k) { return static_cast<double>(sum[k]); };
+    const double in_slice[10] = {s(0), s(1),     s(2),     z * s(0),     s(3),
+                                 s(4), z * s(1), s(5), z * s(2), static_cast<double>(z) * z * s(0)};
+    for (int k = 0; k < 10; ++k) of[k] += in_slice[k];
+  }
+};
+
+/// The experts of a model on a device.
+struct Resident {
+  Buffer<int32_t> entries, beta;
+};
+
+/// Writes the slices from `lo` to `hi` of the probabilities of all parts.
+void read_slab(const Experts& experts, const Resident& resident, const Volume<int16_t>& image,
+               int steps, const Frame& frame, const Volume<uint8_t>& band, const Vec3i& lo,
+               const Vec3i& hi, std::vector<Volume<float>>& out, const Context& context) {
+  const Vec3i reach{kSmoothReach, kSmoothReach, kSmoothReach};
+  const Piece piece = make_piece(image, steps, lo - reach, hi + reach, context);
+  const auto voxels = static_cast<size_t>(piece.channels().voxels());
+  std::vector<uint8_t> inside(voxels);
+  for (size_t i = 0; i < voxels; ++i) {
+    const Vec3i at = voxel_of(static_cast<int64_t>(i), piece.size) + piece.origin;
+    inside[i] = at.z >= lo.z - 1 && at.z <= hi.z + 1 ? band(at) : 0;
+  }
+  const Device& device = context.device;
+  const Buffer<uint8_t> band_here(device, inside);
+  const auto parts = static_cast<size_t>(experts.parts);
+  Buffer<int32_t> raw(device, parts * voxels);
+  Buffer<float> smooth(device, parts * voxels);
+  raw.set_zero();
+  kRead(device,
+        ReadJob{piece.channels(), placement_of(frame, experts.turns != 0, image.grid(), piece.origin),
+                band_here.data(), resident.entries.data(), resident.beta.data(), experts.parts,
+                raw.data()},
+        context);
+  kSmooth(device, SmoothJob{piece.size, raw.data(), smooth.data()}, experts.parts, context);
+  const std::vector<float> values = smooth.to_vector();
+  for (size_t i = 0; i < voxels; ++i) {
+    const Vec3i at = voxel_of(static_cast<int64_t>(i), piece.size) + piece.origin;
+    if (at.z < lo.z || at.z > hi.z) continue;
+    for (size_t part = 0; part < parts; ++part) out[part](at) = values[part * voxels + i];
+  }
+}
+
+/// Bytes for each voxel of a piece: image, channels and what they are made of, band and results.
+int64_t bytes_per_voxel(int parts) {
+  return 2 + 2 * (4 + image::kFilterBytes) + 1 + 1 + 12 * parts;
+}
+
+}  // namespace
+
+void check_experts(const Experts& experts, size_t parts) {
+  if (experts.empty()) return;
+  const auto refuse = [](const char* what) {
+    throw InputError(std::string("the model is damaged: its experts ") + what);
+  };
+  if (experts.parts < 1 || experts.parts > kMaximumParts ||
+      static_cast<size_t>(experts.parts) != parts) {
+    refuse("know other structures than the model");
+  }
+  const size_t row = static_cast<size_t>(experts.parts) * kFeatures;
+  if (experts.entries.size() != kNodeCount || experts.beta.empty() ||
+      experts.beta.size() % row != 0) {
+    refuse("are not as many as their nodes");
+  }
+  const auto entries = static_cast<int64_t>(experts.beta.size() / row);
+  for (const int32_t entry : experts.entries) {
+    if (entry < 0 || entry >= entries) refuse("have a node beyond their coefficients");
+  }
+  for (const int32_t beta : experts.beta) {
+    if (beta > kLargestBeta || beta < -kLargestBeta) refuse("have a coefficient that is too large");
+  }
+  const double length = dot(experts.mean_axes, experts.mean_axes);
+  if (!(length > 0.999 && length < 1.001)) refuse("have axes that are no rotation");
+}
+
+std::optional<Frame> frame_of(const Volume<float>& probability, const Context& context) {
+  auto mask = mapped<uint8_t>(probability, [](float p) { return p > kInside; });
+  if (std::ranges::none_of(mask, [](uint8_t m) { return m != 0; })) return std::nullopt;
+  mask = dilated(filters::keep_largest_component(mask, 1, context.threads), 1);
+  Moments sums;
+  for (int32_t z = 0; z < mask.size().z; ++z) sums.add_slice(mask, probability, z);
+  const double* of = sums.of;
+  const Vec3d spacing = mask.grid().spacing_mm;
+  Frame frame;
+  for (int axis = 0; axis < 3; ++axis) frame.centre_mm[axis] = of[1 + axis] / of[0];
+  std::vector<double> covariance(9);
+  constexpr int kSecond[3][3] = {{4, 5, 6}, {5, 7, 8}, {6, 8, 9}};
+  for (int a = 0; a < 3; ++a) {
+    for (int b = 0; b < 3; ++b) {
+      const double second =
+          of[kSecond[a][b]] / of[0] - frame.centre_mm[a] * frame.centre_mm[b];
+      covariance[static_cast<size_t>(a * 3 + b)] =
+          (second + (a == b ? kNoiseVariance : 0)) * spacing[a] * spacing[b];
+    }
+  }
+  for (int axis = 0; axis < 3; ++axis) frame.centre_mm[axis] *= spacing[axis];
+  const Eigen eigen = symmetric_eigen(covariance, 3);
+  for (int k = 0; k < 3; ++k) {
+    const auto at = static_cast<size_t>(k);
+    frame.spread_mm[k] = std::sqrt(std::max(eigen.values[at], 1e-9));
+    frame.grid_spread_mm[k] = std::sqrt(std::max(covariance[at * 4], 1e-9));
+    for (int axis = 0; axis < 3; ++axis) {
+      frame.axes.m[axis][k] = eigen.vectors[at][static_cast<size_t>(axis)];
+    }
+  }
+  return frame;
+}
+
+void align(Frame& frame, const Mat3& to) {
+  const auto flip = [&](int k) {
+    for (auto& row : frame.axes.m) row[k] = -row[k];
+  };
+  // The axes of most and least agreement fix the third one.
+  for (int k = 0; k < 3; ++k) {
+    if (dot(frame.axes.column(k), to.column(k)) < 0) flip(k);
+  }
+  if (determinant(frame.axes) > 0) return;
+  int least = 0;
+  for (int k = 1; k < 3; ++k) {
+    if (dot(frame.axes.column(k), to.column(k)) < dot(frame.axes.column(least), to.column(least))) {
+      least = k;
+    }
+  }
+  flip(least);
+}
+
+Placement placement_of(const Frame& frame, bool turns, const Grid& grid, const Vec3i& origin) {
+  Placement placement;
+  for (int axis = 0; axis < 3; ++axis) {
+    const double scale = 1 / ((turns ? frame.spread_mm : frame.grid_spread_mm)[axis] * kNodeStep[axis]);
+    double offset = (nodes_along(axis) - 1) / 2.0;
+    for (int k = 0; k < 3; ++k) {
+      const double along = turns ? frame.axes.m[k][axis] : k == axis ? 1 : 0;
+      const double spacing = grid.spacing_mm[k];
+      placement.matrix.m[axis][k] = along * scale * spacing;
+      offset += along * scale * (origin[k] * spacing - frame.centre_mm[k]);
+    }
+    placement.offset[axis] = offset;
+  }
+  return placement;
+}
+
+Volume<uint8_t> band_of(const Volume<float>& probability) {
+  return dilated(mapped<uint8_t>(probability, [](float p) { return p > kMaybe; }), kBandVoxels);
+}
+
+std::array<Vec3i, 2> box_of(const Volume<uint8_t>& mask) {
+  const Vec3i size = mask.size();
+  std::array<Vec3i, 2> box{size, Vec3i{-1, -1, -1}};
+  for (int64_t i = 0; i < mask.voxels(); ++i) {
+    if (mask[i] == 0) continue;
+    const Vec3i at = voxel_of(i, size);
+    for (int axis = 0; axis < 3; ++axis) {
+      box[0][axis] = std::min(box[0][axis], at[axis]);
+      box[1][axis] = std::max(box[1][axis], at[axis]);
+    }
+  }
+  return box;
+}
+
+Piece make_piece(const Volume<int16_t>& image, int steps, const Vec3i& lo, const Vec3i& hi,
+                 const Context& context) {
+  Piece piece;
+  for (int axis = 0; axis < 3; ++axis) {
+    piece.origin[axis] = std::max(lo[axis] - kReach, 0);
+    piece.size[axis] =
+        std::min(hi[axis] + kReach, image.size()[axis] - 1) + 1 - piece.origin[axis];
+  }
+  const auto voxels = static_cast<size_t>(piece.channels().voxels());
+  std::vector<int16_t> values(voxels);
+  for (size_t i = 0; i < voxels; ++i) {
+    const int32_t value = image(voxel_of(static_cast<int64_t>(i), piece.size) + piece.origin);
+    values[i] = static_cast<int16_t>(steps == kFullIntensity ? value : value * kFullIntensity / steps);
+  }
+  piece.image = Buffer<int16_t>(context.device, values);
+  piece.filtered = Buffer<int32_t>(context.device, 2 * voxels);
+  const image::ChannelSpec channels[] = {{image::ChannelKind::kSmoothGradient, 0, 0, 0.6},
+                                         {image::ChannelKind::kLaplacianOfGaussian, 0, 0, 1}};
+  const VolumeView<const int16_t> component{piece.image.data(), piece.size};
+  image::filter(channels, {&component, 1}, piece.filtered.data(), context);
+  return piece;
+}
+
+std::vector<Volume<float>> look_again(const Experts& experts, const Volume<int16_t>& image,
+                                      int steps, const Volume<float>& probability,
+                                      int64_t memory_bytes, const Context& context) {
+  std::optional<Frame> frame = frame_of(probability, context);
+  if (!frame) return {};
+  align(*frame, rotation_matrix(experts.mean_axes));
+  const Volume<uint8_t> band = band_of(probability);
+  const auto [lo, hi] = box_of(band);
+  std::vector<Volume<float>> out(static_cast<size_t>(experts.parts), Volume<float>(image.grid()));
+  const Resident resident{Buffer<int32_t>(context.device, experts.entries),
+                          Buffer<int32_t>(context.device, experts.beta)};
+  const auto model_bytes =
+      static_cast<int64_t>(4 * (experts.entries.size() + experts.beta.size()));
+  const int64_t margin = 2 * (kReach + kSmoothReach);
+  const int64_t slice = (hi.x - lo.x + 1 + margin) * (hi.y - lo.y + 1 + margin) *
+                        bytes_per_voxel(experts.parts);
+  const int64_t slices = (memory_bytes - model_bytes) / slice - margin;
+  if (slices < 1) {
+    throw MemoryError("the experts of the model need " +
+                      std::to_string(model_bytes + slice * (margin + 1)) +
+                      " bytes for a slice of the image, and may take " +
+                      std::to_string(memory_bytes));
+  }
+  for (int64_t z = lo.z; z <= hi.z; z += slices) {
+    context.throw_if_stopped("stopped while experts looked at the image");
+    const auto last = static_cast<int32_t>(std::min<int64_t>(z + slices - 1, hi.z));
+    read_slab(experts, resident, image, steps, *frame, band, {lo.x, lo.y, static_cast<int32_t>(z)},
+              {hi.x, hi.y, last}, out, context);
+  }
+  return out;
+}
+
+void cpu::read(const ReadJob& job, const Context& context) {
+  parallel_for_each(context.threads, job.channels.voxels(), 256, [&](int64_t i) { job.store(i); });
+}
+
+void cpu::smooth(const SmoothJob& job, int parts, const Context& context) {
+  for (int part = 0; part < parts; ++part) {
+    parallel_for_each(context.threads, job.voxels(), 1 << 12,
+                      [&](int64_t i) { job.store(i, part); });
+  }
+}
+
+}  // namespace larch::experts

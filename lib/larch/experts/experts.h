@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "larch/core/buffer.h"
+#include "larch/core/context.h"
+#include "larch/data/pose.h"
+#include "larch/data/volume.h"
+#include "larch/experts/experts_math.h"
+
+/// Experts look again at what another model has found: linear regressions on the image, one for
+/// each node of a grid in the frame of the structure (README.md).
+namespace larch::experts {
+
+/// What experts have learned.
+struct Experts {
+  int32_t parts = 0;       ///< structures that they tell apart; 0: there are no experts
+  int32_t turns = 0;       ///< 1: the axes of a structure turn its frame
+  Quaternion mean_axes{};  ///< of the training structures, which give the axes their signs
+  std::vector<int32_t> entries{};  ///< by node: its place in `beta`; 0: it never occurred
+  std::vector<int32_t> beta{};     ///< [entry][part][feature], of 2^-26
+
+  bool empty() const { return parts == 0; }
+};
+
+/// Throws InputError that says which invariant failed. `parts`: structures of the model.
+void check_experts(const Experts& experts, size_t parts);
+
+/// Where a structure is, in mm along the axes of the grid from the centre of its first voxel.
+struct Frame {
+  Vec3d centre_mm{};
+  Mat3 axes{};          ///< in columns: unit vectors of most spread first
+  Vec3d spread_mm{};    ///< standard deviations along the axes of the structure ...
+  Vec3d grid_spread_mm{};  ///< ... and of the grid
+};
+/// Returns the frame of the largest component of what is likelier than 0.4, dilated by a voxel and
+/// weighted by its probability. None if there is none.
+std::optional<Frame> frame_of(const Volume<float>& probability, const Context& context);
+/// Gives the axes the signs of a right-handed frame that is nearest to others.
+void align(Frame& frame, const Mat3& to);
+/// `origin`: voxel of the grid from which indices count.
+Placement placement_of(const Frame& frame, bool turns, const Grid& grid, const Vec3i& origin);
+
+/// The lowest and highest voxel that are set along each axis.
+std::array<Vec3i, 2> box_of(const Volume<uint8_t>& mask);
+/// Returns where experts look: within two voxels of what is likelier than 0.02.
+Volume<uint8_t> band_of(const Volume<float>& probability);
+
+/// A piece of an image with its channels on a device.
+struct Piece {
+  Vec3i origin{}, size{};
+  Buffer<int16_t> image{};
+  Buffer<int32_t> filtered{};
+
+  Channels channels() const { return {image.data(), filtered.data(), size}; }
+};
+/// Makes the channels of the voxels from `lo` to `hi`, and of as many around as they need. `steps`:
+/// the integer that the high end of intensities maps to.
+Piece make_piece(const Volume<int16_t>& image, int steps, const Vec3i& lo, const Vec3i& hi,
+                 const Context& context);
+
+/// Returns the probability of each part, 0 outside of the band; none if nothing was found to look
+/// at. `image` and `probability` (of the structures together) are in model space. The image is
+/// worked on in slabs of memory_bytes (0: most of what is free), on which the result does not
+/// depend. Throws MemoryError, and Stopped.
+std::vector<Volume<float>> look_again(const Experts& experts, const Volume<int16_t>& image,
+                                      int steps, const Volume<float>& probability,
+                                      int64_t memory_bytes, const Context& context);
+
+namespace cpu {
+void read(const ReadJob& job, const Context& context);
+void smooth(const SmoothJob& job, int parts, const Context& context);
+}  // namespace cpu
+namespace cuda {
+void read(const ReadJob& job, const Context& context);
+void smooth(const SmoothJob& job, int parts, const Context& context);
+}  // namespace cuda
+
+}  // namespace larch::experts
