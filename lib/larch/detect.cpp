@@ -99,14 +99,20 @@ void ask_experts(const Model& model, const Volume<int16_t>& image, int64_t memor
   if (memory_bytes <= 0) memory_bytes = voxels::default_memory_bytes(context.device);
   std::vector<Volume<float>> parts = experts::look_again(
       m.experts, image, m.space.intensity.steps, maps.probability, memory_bytes, context);
-  if (parts.empty()) return;
+  if (parts.empty()) {  // nothing was found at which they could look
+    std::ranges::fill(maps.probability, 0.0F);
+    return;
+  }
   for (int64_t i = 0; i < maps.probability.voxels(); ++i) {
     float sum = 0;
     for (const Volume<float>& part : parts) sum += part[i];
     maps.probability[i] = std::min(sum, 1.0F);
   }
   const forest::Model* forest = forest_of(model);
-  if (forest == nullptr) return;
+  if (forest == nullptr) {
+    if (!m.experts.table.empty()) maps.distribution = std::move(parts);
+    return;
+  }
   const auto around = static_cast<size_t>(forest->background);
   maps.distribution[around] = mapped<float>(maps.probability, [](float p) { return 1 - p; });
   for (size_t c = 0, part = 0; c < maps.distribution.size(); ++c) {
@@ -158,6 +164,12 @@ struct Job {
   Maps maps{};
 };
 
+/// The probabilities of experts are smooth already.
+bool cuts_graph(const Job& job) {
+  const std::optional<bool> wanted = job.request.config.structure.regularise;
+  return job.request.labels && wanted.value_or(image_model(job.model).experts.empty());
+}
+
 /// Widens the boxes, and takes what lies outside of all of them out of the region. Returns the
 /// classes whose boxes hold no voxel.
 std::vector<size_t> set_region(Job& job, int threads) {
@@ -185,19 +197,21 @@ std::vector<size_t> set_region(Job& job, int threads) {
 /// below 0, so that another class wins there even where all others are 0.
 void keep_in_boxes(Job& job, int threads) {
   const forest::Model* forest = forest_of(job.model);
-  if (job.boxes.empty() || forest == nullptr || job.maps.distribution.empty()) return;
-  Volume<float>& background = job.maps.distribution[static_cast<size_t>(forest->background)];
+  if (job.boxes.empty() || job.maps.distribution.empty()) return;
+  Volume<float>* background =
+      forest == nullptr ? nullptr
+                        : &job.maps.distribution[static_cast<size_t>(forest->background)];
   parallel_for_each(threads, job.grid.voxels(), 1 << 14, [&](int64_t i) {
     auto box = job.boxes.begin();
     float moved = 0;
     for (Volume<float>& map : job.maps.distribution) {
-      if (job.region[i] == 0 || &map == &background) continue;
+      if (job.region[i] == 0 || &map == background) continue;
       const std::optional<Pose>& own = *box++;
       if (own && pose::holds(*own, job.grid, job.grid.voxel(i))) continue;
       moved += map[i];
       map[i] = -1;
     }
-    background[i] += moved;
+    if (background != nullptr) (*background)[i] += moved;
     if (job.maps.probability.empty()) return;
     job.maps.probability[i] = std::max(job.maps.probability[i] - moved, 0.0F);
   });
@@ -208,8 +222,17 @@ void keep_in_boxes(Job& job, int threads) {
 LabelVolume classes_inside(const Volume<uint8_t>& mask, const Model& model, const Maps& maps) {
   const forest::Model* forest = forest_of(model);
   if (forest == nullptr) {
-    const int32_t value = image_model(model).info.class_value;
-    return mapped<int32_t>(mask, [&](uint8_t m) { return m != 0 ? value : 0; });
+    const LabelTable table = model.structures();
+    LabelVolume labels(mask.grid());
+    for (int64_t i = 0; i < mask.voxels(); ++i) {
+      if (mask[i] == 0) continue;
+      size_t likeliest = 0;
+      for (size_t k = 1; k < maps.distribution.size(); ++k) {
+        if (maps.distribution[k][i] > maps.distribution[likeliest][i]) likeliest = k;
+      }
+      labels[i] = table[likeliest].value;
+    }
+    return labels;
   }
   const auto around = static_cast<size_t>(forest->background);
   LabelVolume labels(mask.grid(), forest->class_table[around].value);
@@ -231,11 +254,12 @@ Volume<float> centred(const Volume<float>& probability, double threshold) {
 
 /// `image` is empty unless the weights of the graph need it.
 Volume<uint8_t> segment(const Volume<float>& probability, const Volume<float>& image,
-                        const StructureConfig& config, double threshold, const Context& context) {
+                        const StructureConfig& config, bool cuts, double threshold,
+                        const Context& context) {
   Volume<float> moved;
   if (threshold != 0.5) moved = centred(probability, threshold);
   const Volume<float>& p = threshold == 0.5 ? probability : moved;
-  if (!config.regularise) return mapped<uint8_t>(p, [](float value) { return value > 0.5F; });
+  if (!cuts) return mapped<uint8_t>(p, [](float value) { return value > 0.5F; });
   return regularise::graph_cut(p, image.empty() ? nullptr : &image, config.graph_cut, context);
 }
 
@@ -269,7 +293,7 @@ void evaluate(Job& job, std::vector<Volume<float>> components, const Context& co
     }
     const bool has_contrast =
         request.config.structure.graph_cut.weights == regularise::EdgeCost::kContrast;
-    if (request.shown || (request.cuts_graph() && has_contrast)) {
+    if (request.shown || (cuts_graph(job) && has_contrast)) {
       job.shown = shown(std::move(components));
     }
     components.clear();
@@ -298,7 +322,7 @@ void find_structure(Job& job, Detection& found, const Context& context) {
                                  [t = static_cast<float>(threshold)](float p) { return p > t; });
     return;
   }
-  Volume<uint8_t> mask = segment(probability, job.shown, config, threshold, context);
+  Volume<uint8_t> mask = segment(probability, job.shown, config, cuts_graph(job), threshold, context);
   if (config.keep_components > 0) {
     const bool many = job.classes.size() > 1;
     const LabelVolume classes = many ? classes_inside(mask, job.model, job.maps) : LabelVolume{};

@@ -22,7 +22,7 @@ namespace larch {
 /// From probability to labels.
 struct StructureConfig {
   std::optional<double> threshold{};
-  bool regularise = true;
+  std::optional<bool> regularise{};
   regularise::GraphCutConfig graph_cut;
   int keep_components = 1;
   bool fill_holes = true;
@@ -34,7 +34,9 @@ struct StructureConfig {
             "probability from which a voxel is the class; null: the model's, which was the best on "
             "its held-out volumes, or 0.5",
             0.001, 0.999},
-      Field{"regularise", regularise, "minimise surface area by graph cuts; false: threshold only"},
+      Field{"regularise", regularise,
+            "minimise surface area by graph cuts; false: threshold only; null: unless the model has "
+            "experts"},
       Field{"graph_cut", graph_cut, "the regularisation"},
       Field{"keep_components", keep_components,
             "largest connected components to keep, for each class; 0: all of them", 0, 1000},
@@ -83,7 +85,7 @@ struct DetectRequest {
   int64_t memory_bytes = 0;        ///< of the evaluation on its device; 0: most of what is free
   std::string name = "the image";  ///< for messages
 
-  bool cuts_graph() const { return labels && config.structure.regularise; }
+  bool cuts_graph() const { return labels && config.structure.regularise.value_or(true); }
 };
 
 /// Holds what was found, on the grid of the image; what was not asked for is empty. Outside of the

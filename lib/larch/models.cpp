@@ -99,7 +99,14 @@ const std::vector<std::string>& Model::components() const {
 LabelTable Model::structures() const {
   if (const forest::Model* forest = forest_of(*this)) return classes_of(*forest);
   if (const auto* trees = std::get_if<pbt::Model>(&opened_->any)) {
-    return {{trees->info.class_value, trees->info.class_name, {230, 60, 50}}};
+    if (trees->experts.table.empty()) {
+      return {{trees->info.class_value, trees->info.class_name, {230, 60, 50}}};
+    }
+    LabelTable parts;
+    for (const auto& [value, name] : trees->experts.table) {
+      parts.push_back(coloured_label(value, name));
+    }
+    return parts;
   }
   LabelTable table;
   const auto add = [&](int32_t value, const std::string& name) {

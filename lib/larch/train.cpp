@@ -289,7 +289,15 @@ Volume<float> structure_probability(const forest::Model& model,
 }
 
 /// Returns the structure that each voxel is of, as experts count them.
-Volume<int8_t> parts_of(const pbt::Model&, const voxels::TrainingVolume& volume) {
+Volume<int8_t> parts_of(const pbt::Model& model, const voxels::TrainingVolume& volume) {
+  const auto& table = model.experts.table;
+  if (!table.empty()) {
+    return mapped<int8_t>(volume.labels, [&](int32_t label) -> int {
+      if (label == voxels::kUnlabelled) return experts::TrainingCase::kUnused;
+      const auto at = std::ranges::find(table, label, &experts::Part::value);
+      return at == table.end() ? int{experts::TrainingCase::kNone} : static_cast<int>(at - table.begin());
+    });
+  }
   return mapped<int8_t>(volume.truth.empty() ? volume.classes : volume.truth, [](uint8_t value) {
     return value == static_cast<uint8_t>(voxels::VoxelClass::kPositive)  ? 0
            : value == static_cast<uint8_t>(voxels::VoxelClass::kIgnored) ? experts::TrainingCase::kUnused
@@ -308,8 +316,8 @@ Volume<int8_t> parts_of(const forest::Model& model, const voxels::TrainingVolume
                         [&](int32_t label) { return parts.at(label); });
 }
 
-int structures_of(const pbt::Model&) {
-  return 1;
+int structures_of(const pbt::Model& model) {
+  return std::max<int>(1, static_cast<int>(model.experts.table.size()));
 }
 int structures_of(const forest::Model& model) {
   return model.background < 0 ? 0 : static_cast<int>(model.classes) - 1;
@@ -359,6 +367,7 @@ void keep_better(M& model, experts::Trained trained, const std::vector<experts::
   report.figures.emplace_back("unseen_dice_of_trees", alone.dice);
   report.figures.emplace_back("unseen_dice_of_experts", better.dice);
   if (!kept) return;
+  trained.all.table = std::move(model.experts.table);
   model.experts = std::move(trained.all);
   std::erase_if(model.info.validation,
                 [](const auto& m) { return m.first == "dice" || m.first == "threshold"; });
@@ -374,6 +383,11 @@ void add_experts(M& model, Material& material, const Train& train, voxels::Train
   constexpr size_t kFolds = 2, kFewVolumes = 20;
   const voxels::TrainConfig& config = material.config;
   std::vector<voxels::TrainingVolume>& volumes = material.volumes;
+  if (!is_forest(config) && config.experts == true) {
+    for (const voxels::ClassName& name : config.labels.names) {
+      model.experts.table.push_back({name.value, name.name});
+    }
+  }
   const int parts = structures_of(model);
   const bool fits = parts > 0 && parts <= experts::kMaximumParts && model.components.empty();
   if (config.experts == true && !fits) {
@@ -495,8 +509,13 @@ void check_keys(const voxels::TrainConfig& config) {
     check_keys_of_forests(config);
   } else if (config.classifier || !fits(config, ClassifierKind::kForest)) {
     config::require_default(config.forest, "forest.", "classifier decision-forest");
-    config::require_default(config.labels, "labels.", "classifier decision-forest",
-                            {"background", "names"});
+    config::require_default(config.labels, "labels.", "classifier decision-forest", {"background"});
+    check_effect(config.experts == true && !config.labels.positive.empty(), config.labels,
+                 "labels.", "classifier decision-forest, or experts and labels.positive", {"names"});
+    for (const voxels::ClassName& c : config.labels.names) {
+      if (std::ranges::count(config.labels.positive, c.value) == 1) continue;
+      throw UsageError("labels/names: " + std::to_string(c.value) + " is not in labels/positive");
+    }
   }
   if (config.classifier != voxels::ClassifierKind::kEnsemble) {
     config::require_default(config.ensemble, "ensemble.", "classifier pbt-ensemble");

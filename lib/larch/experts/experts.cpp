@@ -19,7 +19,7 @@ namespace larch::experts {
 namespace {
 
 constexpr float kInside = 0.4F;   ///< probability of voxels that the frame is made of
-constexpr float kMaybe = 0.02F;   ///< of voxels of the band
+constexpr float kMaybe = 0.1F;    ///< of voxels of the band
 constexpr int kBandVoxels = 2;    ///< by which the band is wider
 constexpr int kSmoothReach = 1;
 /// Voxels that a result depends on: two of the patch and four of the widest filter.
@@ -111,6 +111,7 @@ void check_experts(const Experts& experts, size_t parts) {
   const auto refuse = [](const char* what) {
     throw InputError(std::string("the model is damaged: its experts ") + what);
   };
+  if (!experts.table.empty()) parts = experts.table.size();
   if (experts.parts < 1 || experts.parts > kMaximumParts ||
       static_cast<size_t>(experts.parts) != parts) {
     refuse("know other structures than the model");

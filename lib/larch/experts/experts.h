@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "larch/core/buffer.h"
@@ -17,11 +18,18 @@
 /// each node of a grid in the frame of the structure (README.md).
 namespace larch::experts {
 
+/// A structure that experts tell from others, where the model itself does not.
+struct Part {
+  int32_t value = 0;  ///< in label maps
+  std::string name;
+};
+
 /// What experts have learned.
 struct Experts {
   int32_t parts = 0;       ///< structures that they tell apart; 0: there are no experts
   int32_t turns = 0;       ///< 1: the axes of a structure turn its frame
   Quaternion mean_axes{};  ///< of the training structures, which give the axes their signs
+  std::vector<Part> table{};       ///< its parts; empty: they are the classes of the model
   std::vector<int32_t> entries{};  ///< by node: its place in `beta`; 0: it never occurred
   std::vector<int32_t> beta{};     ///< [entry][part][feature], of 2^-26
 
@@ -48,7 +56,7 @@ Placement placement_of(const Frame& frame, bool turns, const Grid& grid, const V
 
 /// The lowest and highest voxel that are set along each axis.
 std::array<Vec3i, 2> box_of(const Volume<uint8_t>& mask);
-/// Returns where experts look: within two voxels of what is likelier than 0.02.
+/// Returns where experts look: within two voxels of what is likelier than 0.1.
 Volume<uint8_t> band_of(const Volume<float>& probability);
 
 /// A piece of an image with its channels on a device.

@@ -40,6 +40,12 @@ struct ExpertMeta {
   experts::Experts& experts;
 };
 template <class V>
+void layout(V& v, experts::Part& part) {
+  auto& [value, name] = part;
+  v("value", value, "value in label maps");
+  v("name", name, "its name");
+}
+template <class V>
 void layout(V& v, ExpertMeta& meta) {
   v("parts", meta.experts.parts, "structures that they tell apart");
   v("turns", meta.experts.turns, "1: the axes of a structure turn its frame");
@@ -48,6 +54,7 @@ void layout(V& v, ExpertMeta& meta) {
   v("mean_axes_x", x, "the same");
   v("mean_axes_y", y, "the same");
   v("mean_axes_z", z, "the same");
+  v("table", meta.experts.table, "the parts, where the model has one class");
   v("entries", meta.experts.entries, "by node: its place among the coefficients");
 }
 template <class V>

@@ -214,7 +214,7 @@ TrainingVolume make_training_volume(const std::string& name, std::span<const Vol
                                     const LabelConfig& config, const Context& context) {
   TrainingVolume volume = in_model_space(name, images, labels, space, context);
   const LabelVolume resampled = std::move(volume.labels);
-  volume.labels = {};
+  volume.labels = config.names.empty() ? LabelVolume{} : resampled;  // of the parts of the class
   volume.classes = voxel_classes(resampled, config, context);
   volume.digest = digest_of(volume);
   LabelConfig whole = config;

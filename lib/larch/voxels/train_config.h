@@ -77,7 +77,9 @@ struct LabelConfig {
             "decision-forest without labels/positive, whose classes are all label values: the one "
             "that is around the structures; null: the background of dataset.json, or 0 where it "
             "occurs and has no name"},
-      Field{"names", names, "decision-forest: names of label values"}.example(
+      Field{"names", names,
+            "names of label values: of a decision-forest, or of the parts of the class of boosting "
+            "trees, which experts then tell apart"}.example(
           R"([{"value": 0, "name": "background"}, {"value": 1, "name": "liver"}])"));
   }
 };
