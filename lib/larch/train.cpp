@@ -380,7 +380,7 @@ void keep_better(M& model, experts::Trained trained, const std::vector<experts::
 template <class M, class Train>
 void add_experts(M& model, Material& material, const Train& train, voxels::TrainReport& report,
                  const Context& context) {
-  constexpr size_t kFolds = 2, kFewVolumes = 20;
+  constexpr size_t kFolds = 4, kFewVolumes = 20;
   const voxels::TrainConfig& config = material.config;
   std::vector<voxels::TrainingVolume>& volumes = material.volumes;
   if (!is_forest(config) && config.experts == true) {

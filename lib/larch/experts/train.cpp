@@ -22,7 +22,7 @@ namespace larch::experts {
 namespace {
 
 constexpr double kPriorSamples = 12;   ///< by so many mean samples each node is pulled to all
-constexpr double kRidge = 0.05;        ///< of the mean of the diagonal
+constexpr double kRidge = 0.01;        ///< of the mean of the diagonal
 constexpr double kConstantRidge = 1e-6;
 constexpr int64_t kMostSamples = 1 << 22;
 constexpr int64_t kMostOfCase = 1 << 15;
