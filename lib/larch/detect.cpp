@@ -97,8 +97,8 @@ void ask_experts(const Model& model, const Volume<int16_t>& image, int64_t memor
   const voxels::ImageModel& m = image_model(model);
   if (m.experts.empty() || maps.probability.empty()) return;
   if (memory_bytes <= 0) memory_bytes = voxels::default_memory_bytes(context.device);
-  std::vector<Volume<float>> parts = experts::look_again(
-      m.experts, image, m.space.intensity.steps, maps.probability, memory_bytes, context);
+  std::vector<Volume<float>> parts = experts::look_again(m.experts, image, m.space.intensity.steps,
+                                                         maps.probability, memory_bytes, context);
   if (parts.empty()) {  // nothing was found at which they could look
     std::ranges::fill(maps.probability, 0.0F);
     return;
@@ -199,8 +199,7 @@ void keep_in_boxes(Job& job, int threads) {
   const forest::Model* forest = forest_of(job.model);
   if (job.boxes.empty() || job.maps.distribution.empty()) return;
   Volume<float>* background =
-      forest == nullptr ? nullptr
-                        : &job.maps.distribution[static_cast<size_t>(forest->background)];
+      forest == nullptr ? nullptr : &job.maps.distribution[static_cast<size_t>(forest->background)];
   parallel_for_each(threads, job.grid.voxels(), 1 << 14, [&](int64_t i) {
     auto box = job.boxes.begin();
     float moved = 0;
@@ -322,7 +321,8 @@ void find_structure(Job& job, Detection& found, const Context& context) {
                                  [t = static_cast<float>(threshold)](float p) { return p > t; });
     return;
   }
-  Volume<uint8_t> mask = segment(probability, job.shown, config, cuts_graph(job), threshold, context);
+  Volume<uint8_t> mask =
+      segment(probability, job.shown, config, cuts_graph(job), threshold, context);
   if (config.keep_components > 0) {
     const bool many = job.classes.size() > 1;
     const LabelVolume classes = many ? classes_inside(mask, job.model, job.maps) : LabelVolume{};

@@ -34,9 +34,10 @@ struct StructureConfig {
             "probability from which a voxel is the class; null: the model's, which was the best on "
             "its held-out volumes, or 0.5",
             0.001, 0.999},
-      Field{"regularise", regularise,
-            "minimise surface area by graph cuts; false: threshold only; null: unless the model has "
-            "experts"},
+      Field{
+          "regularise", regularise,
+          "minimise surface area by graph cuts; false: threshold only; null: unless the model has "
+          "experts"},
       Field{"graph_cut", graph_cut, "the regularisation"},
       Field{"keep_components", keep_components,
             "largest connected components to keep, for each class; 0: all of them", 0, 1000},

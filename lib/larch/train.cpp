@@ -10,16 +10,13 @@
 
 #include "larch/config/config.h"
 #include "larch/core/error.h"
-#include "larch/experts/train.h"
 #include "larch/features/box.h"
-#include "larch/forest/evaluate.h"
 #include "larch/forest/train.h"
 #include "larch/hdn/train/train.h"
 #include "larch/models/checkpoint.h"
-#include "larch/pbt/evaluate/evaluate.h"
 #include "larch/pbt/train/train.h"
+#include "larch/train_experts.h"
 #include "larch/voxels/pool.h"
-#include "larch/voxels/threshold.h"
 
 namespace larch {
 namespace {
@@ -274,169 +271,17 @@ Material make_material(const TrainingCases& cases, const voxels::TrainConfig& co
   return material;
 }
 
-/// Returns the probability of the structures together.
-Volume<float> structure_probability(const pbt::Model& model, const voxels::TrainingVolume& volume,
-                                    const Context& context) {
-  return pbt::evaluate_volume(model, volume.components(), {}, 0, context);
-}
-Volume<float> structure_probability(const forest::Model& model,
-                                    const voxels::TrainingVolume& volume, const Context& context) {
-  forest::Wanted wanted;
-  wanted.distribution = true;
-  const auto maps = forest::evaluate_volume(model, volume.components(), wanted, 0, context);
-  return mapped<float>(maps.distribution[static_cast<size_t>(model.background)],
-                       [](float p) { return 1 - p; });
-}
-
-/// Returns the structure that each voxel is of, as experts count them.
-Volume<int8_t> parts_of(const pbt::Model& model, const voxels::TrainingVolume& volume) {
-  const auto& table = model.experts.table;
-  if (!table.empty()) {
-    return mapped<int8_t>(volume.labels, [&](int32_t label) -> int {
-      if (label == voxels::kUnlabelled) return experts::TrainingCase::kUnused;
-      const auto at = std::ranges::find(table, label, &experts::Part::value);
-      return at == table.end() ? int{experts::TrainingCase::kNone} : static_cast<int>(at - table.begin());
-    });
-  }
-  return mapped<int8_t>(volume.truth.empty() ? volume.classes : volume.truth, [](uint8_t value) {
-    return value == static_cast<uint8_t>(voxels::VoxelClass::kPositive)  ? 0
-           : value == static_cast<uint8_t>(voxels::VoxelClass::kIgnored) ? experts::TrainingCase::kUnused
-                                                                         : experts::TrainingCase::kNone;
-  });
-}
-Volume<int8_t> parts_of(const forest::Model& model, const voxels::TrainingVolume& volume) {
-  std::map<int32_t, int> parts{{voxels::kUnlabelled, experts::TrainingCase::kUnused}};
-  int next = 0;
-  for (int32_t c = 0; c < std::ssize(model.class_table); ++c) {
-    const bool around = c == model.background;
-    parts[model.class_table[static_cast<size_t>(c)].value] =
-        around ? experts::TrainingCase::kNone : next++;
-  }
-  return mapped<int8_t>(volume.true_labels.empty() ? volume.labels : volume.true_labels,
-                        [&](int32_t label) { return parts.at(label); });
-}
-
-int structures_of(const pbt::Model& model) {
-  return std::max<int>(1, static_cast<int>(model.experts.table.size()));
-}
-int structures_of(const forest::Model& model) {
-  return model.background < 0 ? 0 : static_cast<int>(model.classes) - 1;
-}
-
-/// Scores the union of the structures, at all thresholds, against cases.
-class UnionSearch {
- public:
-  void add(const Volume<float>& probability, const Volume<int8_t>& part) {
-    for (int64_t i = 0; i < part.voxels(); ++i) {
-      if (part[i] == experts::TrainingCase::kUnused) continue;
-      search_.add(probability[i], 0, part[i] < 0 ? voxels::ThresholdSearch::kNone : 0);
-    }
-  }
-  voxels::ScoredThreshold best() const { return *search_.best(); }
-
- private:
-  voxels::ThresholdSearch search_{1};
-};
-
-/// Compares trees and experts on cases that neither learned from, and keeps the experts that are
-/// better or that are `wanted` anyway, with their threshold.
-template <class M>
-void keep_better(M& model, experts::Trained trained, const std::vector<experts::TrainingCase>& cases,
-                 bool wanted, voxels::TrainReport& report, const Context& context) {
-  UnionSearch before, after;
-  const int64_t memory_bytes = voxels::default_memory_bytes(context.device);
-  for (const experts::TrainingCase& one : cases) {
-    before.add(one.probability, one.part);
-    const auto parts = experts::look_again(trained.without_fold[static_cast<size_t>(one.fold)],
-                                           one.image, model.space.intensity.steps, one.probability,
-                                           memory_bytes, context);
-    Volume<float> sum = parts.empty() ? one.probability : parts[0];
-    for (size_t k = 1; k < parts.size(); ++k) {
-      for (int64_t i = 0; i < sum.voxels(); ++i) sum[i] += parts[k][i];
-    }
-    after.add(sum, one.part);
-  }
-  const voxels::ScoredThreshold alone = before.best(), better = after.best();
-  const bool kept = wanted || better.dice > alone.dice;
-  char text[160];
-  std::snprintf(text, sizeof text,
-                "Dice of cases that were not learned from: trees %.4f, experts %.4f at the "
-                "threshold %.2f%s",
-                alone.dice, better.dice, better.threshold, kept ? "" : "; experts are left out");
-  context.info(text);
-  report.figures.emplace_back("unseen_dice_of_trees", alone.dice);
-  report.figures.emplace_back("unseen_dice_of_experts", better.dice);
-  if (!kept) return;
-  trained.all.table = std::move(model.experts.table);
-  model.experts = std::move(trained.all);
-  std::erase_if(model.info.validation,
-                [](const auto& m) { return m.first == "dice" || m.first == "threshold"; });
-  model.info.validation.emplace_back("dice", better.dice);
-  model.info.validation.emplace_back("threshold", better.threshold);
-}
-
-/// Trains experts on what trees find that did not learn from the case: those of each fold learn
-/// from the others.
-template <class M, class Train>
-void add_experts(M& model, Material& material, const Train& train, voxels::TrainReport& report,
-                 const Context& context) {
-  constexpr size_t kFolds = 4, kFewVolumes = 20;
-  const voxels::TrainConfig& config = material.config;
-  std::vector<voxels::TrainingVolume>& volumes = material.volumes;
-  if (!is_forest(config) && config.experts == true) {
-    for (const voxels::ClassName& name : config.labels.names) {
-      model.experts.table.push_back({name.value, name.name});
-    }
-  }
-  const int parts = structures_of(model);
-  const bool fits = parts > 0 && parts <= experts::kMaximumParts && model.components.empty();
-  if (config.experts == true && !fits) {
-    throw UsageError("experts: the model has no background, several components, or more than " +
-                     std::to_string(experts::kMaximumParts) + " structures; set experts to false");
-  }
-  if (!config.experts.value_or(fits && volumes.size() >= kFewVolumes)) return;
-  const auto split = voxels::hold_out(volumes, *config.validation.fraction, context.seed);
-  std::vector<size_t> fold(volumes.size());
-  std::map<std::string, size_t> of_group;
-  for (size_t k = 0; k < split.train.size(); ++k) {
-    const std::string& group = volumes[split.train[k]].group;
-    fold[split.train[k]] = group.empty() ? k % kFolds : of_group.emplace(group, k % kFolds).first->second;
-  }
-  voxels::TrainConfig of_fold = config;
-  of_fold.validation.fraction = 0;
-  std::vector<experts::TrainingCase> cases;
-  for (size_t f = 0; f < kFolds; ++f) {
-    context.info("experts: fold " + std::to_string(f + 1) + " of " + std::to_string(kFolds));
-    std::vector<voxels::TrainingVolume> others;
-    for (const size_t v : split.train) {
-      if (fold[v] != f) others.push_back(std::move(volumes[v]));
-    }
-    const auto fold_model = train(others, material.space, of_fold, {}, nullptr, context);
-    auto back = others.begin();
-    for (const size_t v : split.train) {
-      if (fold[v] != f) volumes[v] = std::move(*back++);
-    }
-    for (const size_t v : split.train) {
-      if (fold[v] != f) continue;
-      cases.push_back({volumes[v].voxels, structure_probability(fold_model, volumes[v], context),
-                       parts_of(model, volumes[v]), static_cast<int>(f)});
-    }
-  }
-  auto trained = experts::train(cases, parts, kFolds, model.space.intensity.steps, context);
-  keep_better(model, std::move(trained), cases, config.experts == true, report, context);
-}
-
 /// Trains by `train`; `steps`: what a training has done, "3 trees".
 template <class Partial, class Train>
-TrainResult grow(Material& material, const TrainingRun& run,
-                 std::string (*steps)(const Partial&), const Train& train, const Context& context) {
+TrainResult grow(Material& material, const TrainingRun& run, std::string (*steps)(const Partial&),
+                 const Train& train, const Context& context) {
   const models::TrainingCheckpoint<Partial> checkpoint(run.checkpoint, run.resume,
                                                        material.fingerprint, steps, context);
   const voxels::TrainConfig& config = material.config;
   voxels::TrainReport report;
   auto model =
       train(material.volumes, material.space, config, checkpoint.hooks(), &report, context);
-  add_experts(model, material, train, report, context);
+  add_experts(model, config, material.volumes, report, context);
   model.info.tool_version = run.tool_version;
   model.info.training_config_json = config::to_json(config).dump();
   model.info.about = models::about_model(run.card, model.info.volume_digests);
@@ -511,7 +356,8 @@ void check_keys(const voxels::TrainConfig& config) {
     config::require_default(config.forest, "forest.", "classifier decision-forest");
     config::require_default(config.labels, "labels.", "classifier decision-forest", {"background"});
     check_effect(config.experts == true && !config.labels.positive.empty(), config.labels,
-                 "labels.", "classifier decision-forest, or experts and labels.positive", {"names"});
+                 "labels.", "classifier decision-forest, or experts and labels.positive",
+                 {"names"});
     for (const voxels::ClassName& c : config.labels.names) {
       if (std::ranges::count(config.labels.positive, c.value) == 1) continue;
       throw UsageError("labels/names: " + std::to_string(c.value) + " is not in labels/positive");

@@ -18,9 +18,9 @@
 namespace larch::experts {
 namespace {
 
-constexpr float kInside = 0.4F;   ///< probability of voxels that the frame is made of
-constexpr float kMaybe = 0.1F;    ///< of voxels of the band
-constexpr int kBandVoxels = 2;    ///< by which the band is wider
+constexpr float kInside = 0.4F;  ///< probability of voxels that the frame is made of
+constexpr float kMaybe = 0.1F;   ///< of voxels of the band
+constexpr int kBandVoxels = 2;   ///< by which the band is wider
 constexpr int kSmoothReach = 1;
 /// Voxels that a result depends on: two of the patch and four of the widest filter.
 constexpr int kReach = 6;
@@ -32,8 +32,8 @@ constexpr Dispatch<void(const SmoothJob&, int, const Context&)> kSmooth{
     "experts::smooth", cpu::smooth, LARCH_CUDA_FN(cuda::smooth)};
 
 Volume<uint8_t> dilated(const Volume<uint8_t>& mask, int radius) {
-  const std::vector<uint8_t> wide = filters::dilated(
-      {mask.data(), static_cast<size_t>(mask.voxels())}, mask.size(), radius);
+  const std::vector<uint8_t> wide =
+      filters::dilated({mask.data(), static_cast<size_t>(mask.voxels())}, mask.size(), radius);
   Volume<uint8_t> out = Volume<uint8_t>::unfilled(mask.grid());
   std::ranges::copy(wide, out.begin());
   return out;
@@ -56,7 +56,7 @@ struct Moments {
       }
     }
     const auto s = [&](int k) { return static_cast<double>(sum[k]); };
-    const double in_slice[10] = {s(0), s(1),     s(2),     z * s(0),     s(3),
+    const double in_slice[10] = {s(0), s(1),     s(2), z * s(0), s(3),
                                  s(4), z * s(1), s(5), z * s(2), static_cast<double>(z) * z * s(0)};
     for (int k = 0; k < 10; ++k) of[k] += in_slice[k];
   }
@@ -85,11 +85,12 @@ void read_slab(const Experts& experts, const Resident& resident, const Volume<in
   Buffer<int32_t> raw(device, parts * voxels);
   Buffer<float> smooth(device, parts * voxels);
   raw.set_zero();
-  kRead(device,
-        ReadJob{piece.channels(), placement_of(frame, experts.turns != 0, image.grid(), piece.origin),
-                band_here.data(), resident.entries.data(), resident.beta.data(), experts.parts,
-                raw.data()},
-        context);
+  kRead(
+      device,
+      ReadJob{piece.channels(), placement_of(frame, experts.turns != 0, image.grid(), piece.origin),
+              band_here.data(), resident.entries.data(), resident.beta.data(), experts.parts,
+              raw.data()},
+      context);
   kSmooth(device, SmoothJob{piece.size, raw.data(), smooth.data()}, experts.parts, context);
   const std::vector<float> values = smooth.to_vector();
   for (size_t i = 0; i < voxels; ++i) {
@@ -146,8 +147,7 @@ std::optional<Frame> frame_of(const Volume<float>& probability, const Context& c
   constexpr int kSecond[3][3] = {{4, 5, 6}, {5, 7, 8}, {6, 8, 9}};
   for (int a = 0; a < 3; ++a) {
     for (int b = 0; b < 3; ++b) {
-      const double second =
-          of[kSecond[a][b]] / of[0] - frame.centre_mm[a] * frame.centre_mm[b];
+      const double second = of[kSecond[a][b]] / of[0] - frame.centre_mm[a] * frame.centre_mm[b];
       covariance[static_cast<size_t>(a * 3 + b)] =
           (second + (a == b ? kNoiseVariance : 0)) * spacing[a] * spacing[b];
     }
@@ -186,7 +186,8 @@ void align(Frame& frame, const Mat3& to) {
 Placement placement_of(const Frame& frame, bool turns, const Grid& grid, const Vec3i& origin) {
   Placement placement;
   for (int axis = 0; axis < 3; ++axis) {
-    const double scale = 1 / ((turns ? frame.spread_mm : frame.grid_spread_mm)[axis] * kNodeStep[axis]);
+    const double scale =
+        1 / ((turns ? frame.spread_mm : frame.grid_spread_mm)[axis] * kNodeStep[axis]);
     double offset = (nodes_along(axis) - 1) / 2.0;
     for (int k = 0; k < 3; ++k) {
       const double along = turns ? frame.axes.m[k][axis] : k == axis ? 1 : 0;
@@ -222,14 +223,14 @@ Piece make_piece(const Volume<int16_t>& image, int steps, const Vec3i& lo, const
   Piece piece;
   for (int axis = 0; axis < 3; ++axis) {
     piece.origin[axis] = std::max(lo[axis] - kReach, 0);
-    piece.size[axis] =
-        std::min(hi[axis] + kReach, image.size()[axis] - 1) + 1 - piece.origin[axis];
+    piece.size[axis] = std::min(hi[axis] + kReach, image.size()[axis] - 1) + 1 - piece.origin[axis];
   }
   const auto voxels = static_cast<size_t>(piece.channels().voxels());
   std::vector<int16_t> values(voxels);
   for (size_t i = 0; i < voxels; ++i) {
     const int32_t value = image(voxel_of(static_cast<int64_t>(i), piece.size) + piece.origin);
-    values[i] = static_cast<int16_t>(steps == kFullIntensity ? value : value * kFullIntensity / steps);
+    values[i] =
+        static_cast<int16_t>(steps == kFullIntensity ? value : value * kFullIntensity / steps);
   }
   piece.image = Buffer<int16_t>(context.device, values);
   piece.filtered = Buffer<int32_t>(context.device, 2 * voxels);
@@ -251,17 +252,15 @@ std::vector<Volume<float>> look_again(const Experts& experts, const Volume<int16
   std::vector<Volume<float>> out(static_cast<size_t>(experts.parts), Volume<float>(image.grid()));
   const Resident resident{Buffer<int32_t>(context.device, experts.entries),
                           Buffer<int32_t>(context.device, experts.beta)};
-  const auto model_bytes =
-      static_cast<int64_t>(4 * (experts.entries.size() + experts.beta.size()));
+  const auto model_bytes = static_cast<int64_t>(4 * (experts.entries.size() + experts.beta.size()));
   const int64_t margin = 2 * (kReach + kSmoothReach);
-  const int64_t slice = (hi.x - lo.x + 1 + margin) * (hi.y - lo.y + 1 + margin) *
-                        bytes_per_voxel(experts.parts);
+  const int64_t slice =
+      (hi.x - lo.x + 1 + margin) * (hi.y - lo.y + 1 + margin) * bytes_per_voxel(experts.parts);
   const int64_t slices = (memory_bytes - model_bytes) / slice - margin;
   if (slices < 1) {
-    throw MemoryError("the experts of the model need " +
-                      std::to_string(model_bytes + slice * (margin + 1)) +
-                      " bytes for a slice of the image, and may take " +
-                      std::to_string(memory_bytes));
+    throw MemoryError(
+        "the experts of the model need " + std::to_string(model_bytes + slice * (margin + 1)) +
+        " bytes for a slice of the image, and may take " + std::to_string(memory_bytes));
   }
   for (int64_t z = lo.z; z <= hi.z; z += slices) {
     context.throw_if_stopped("stopped while experts looked at the image");

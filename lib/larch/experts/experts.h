@@ -26,9 +26,9 @@ struct Part {
 
 /// What experts have learned.
 struct Experts {
-  int32_t parts = 0;       ///< structures that they tell apart; 0: there are no experts
-  int32_t turns = 0;       ///< 1: the axes of a structure turn its frame
-  Quaternion mean_axes{};  ///< of the training structures, which give the axes their signs
+  int32_t parts = 0;               ///< structures that they tell apart; 0: there are no experts
+  int32_t turns = 0;               ///< 1: the axes of a structure turn its frame
+  Quaternion mean_axes{};          ///< of the training structures, which give the axes their signs
   std::vector<Part> table{};       ///< its parts; empty: they are the classes of the model
   std::vector<int32_t> entries{};  ///< by node: its place in `beta`; 0: it never occurred
   std::vector<int32_t> beta{};     ///< [entry][part][feature], of 2^-26
@@ -42,8 +42,8 @@ void check_experts(const Experts& experts, size_t parts);
 /// Where a structure is, in mm along the axes of the grid from the centre of its first voxel.
 struct Frame {
   Vec3d centre_mm{};
-  Mat3 axes{};          ///< in columns: unit vectors of most spread first
-  Vec3d spread_mm{};    ///< standard deviations along the axes of the structure ...
+  Mat3 axes{};             ///< in columns: unit vectors of most spread first
+  Vec3d spread_mm{};       ///< standard deviations along the axes of the structure ...
   Vec3d grid_spread_mm{};  ///< ... and of the grid
 };
 /// Returns the frame of the largest component of what is likelier than 0.4, dilated by a voxel and

@@ -12,14 +12,14 @@ namespace larch::experts {
 
 /// A constant, 5^3 intensities, and gradients and Laplacians in 3^3.
 constexpr int kFeatures = 1 + 125 + 27 + 27;
-constexpr int32_t kConstant = 256;     ///< the first feature
-constexpr int32_t kLimit = 2047;       ///< of the absolute value of a feature
+constexpr int32_t kConstant = 256;        ///< the first feature
+constexpr int32_t kLimit = 2047;          ///< of the absolute value of a feature
 constexpr int32_t kFullIntensity = 1023;  ///< the high end of the range of intensities
-constexpr int kMaximumParts = 4;       ///< structures that experts tell apart
-constexpr int kBetaBits = 26;          ///< a coefficient counts 2^-26
+constexpr int kMaximumParts = 4;          ///< structures that experts tell apart
+constexpr int kBetaBits = 26;             ///< a coefficient counts 2^-26
 constexpr int32_t kLargestBeta = 1 << 27;
-constexpr int32_t kOne = 1 << 16;      ///< probability 1, and the sum of the weights of nodes
-constexpr int kFractionBits = 10;      ///< of the place between two nodes
+constexpr int32_t kOne = 1 << 16;  ///< probability 1, and the sum of the weights of nodes
+constexpr int kFractionBits = 10;  ///< of the place between two nodes
 
 /// The nodes along the axes of a frame, in units of the spread of the structure along each.
 LARCH_HD int32_t nodes_along(int axis) {

@@ -21,8 +21,8 @@
 namespace larch::experts {
 namespace {
 
-constexpr double kPriorSamples = 12;   ///< by so many mean samples each node is pulled to all
-constexpr double kRidge = 0.01;        ///< of the mean of the diagonal
+constexpr double kPriorSamples = 12;  ///< by so many mean samples each node is pulled to all
+constexpr double kRidge = 0.01;       ///< of the mean of the diagonal
 constexpr double kConstantRidge = 1e-6;
 constexpr int64_t kMostSamples = 1 << 22;
 constexpr int64_t kMostOfCase = 1 << 15;
@@ -55,7 +55,8 @@ void set_axes(std::vector<Frame>& frames, Experts& experts, const Context& conte
     for (int k = 0; k < 3; ++k) {
       trace += dot(frame.axes.column(k), mean.column(k));
     }
-    const double degrees = std::acos(std::clamp((trace - 1) / 2, -1.0, 1.0)) * 180 / 3.14159265358979;
+    const double degrees =
+        std::acos(std::clamp((trace - 1) / 2, -1.0, 1.0)) * 180 / 3.14159265358979;
     squares += degrees * degrees;
   }
   const double scatter = std::sqrt(squares / static_cast<double>(frames.size()));
@@ -193,8 +194,8 @@ struct Regression {
       }
       solve(matrix, b);
       for (const double one : b) {
-        const double scaled = std::clamp(one * (1 << kBetaBits), -double(kLargestBeta),
-                                         double(kLargestBeta));
+        const double scaled =
+            std::clamp(one * (1 << kBetaBits), -double(kLargestBeta), double(kLargestBeta));
         *beta++ = static_cast<int32_t>(std::llround(scaled));
       }
     }
@@ -249,7 +250,8 @@ void solve_nodes(const Material& material, const Shares& shares, int folds,
   const int parts = regressions[0].parts;
   const auto width = static_cast<size_t>(sums_of(parts));
   const int64_t entries = (std::ssize(shares.first) - 1) / folds;
-  const int64_t batch = std::max<int64_t>(kBatchBytes / (8 * std::ssize(regressions[0].mean) * folds), 1);
+  const int64_t batch =
+      std::max<int64_t>(kBatchBytes / (8 * std::ssize(regressions[0].mean) * folds), 1);
   const size_t row = static_cast<size_t>(parts) * kFeatures;
   for (size_t m = 0; m < out.size(); ++m) {
     out[m].entries = shares.entries;
@@ -344,7 +346,8 @@ void cpu::sum(const SumsJob& job, const Context& context) {
           double* g = local.data();
           for (int i = 0; i < kFeatures; g += ++i) {
             double a[kBlock];
-            for (int64_t k = 0; k < kBlock; ++k) a[k] = weight[k] * f[static_cast<size_t>(k * kFeatures + i)];
+            for (int64_t k = 0; k < kBlock; ++k)
+              a[k] = weight[k] * f[static_cast<size_t>(k * kFeatures + i)];
             for (int j = 0; j <= i; ++j) {
               const double* x = f.data() + j;
               g[j] += ((a[0] * x[0] + a[1] * x[kFeatures]) +

@@ -79,8 +79,8 @@ struct LabelConfig {
             "occurs and has no name"},
       Field{"names", names,
             "names of label values: of a decision-forest, or of the parts of the class of boosting "
-            "trees, which experts then tell apart"}.example(
-          R"([{"value": 0, "name": "background"}, {"value": 1, "name": "liver"}])"));
+            "trees, which experts then tell apart"}
+          .example(R"([{"value": 0, "name": "background"}, {"value": 1, "name": "liver"}])"));
   }
 };
 

@@ -1,0 +1,225 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/train_experts.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "larch/core/error.h"
+#include "larch/experts/train.h"
+#include "larch/forest/evaluate.h"
+#include "larch/forest/train.h"
+#include "larch/pbt/evaluate/evaluate.h"
+#include "larch/pbt/train/train.h"
+#include "larch/voxels/slabs.h"
+#include "larch/voxels/threshold.h"
+
+namespace larch {
+namespace {
+
+/// Returns the probability of the structures together.
+Volume<float> structure_probability(const pbt::Model& model, const voxels::TrainingVolume& volume,
+                                    const Context& context) {
+  return pbt::evaluate_volume(model, volume.components(), {}, 0, context);
+}
+Volume<float> structure_probability(const forest::Model& model,
+                                    const voxels::TrainingVolume& volume, const Context& context) {
+  forest::Wanted wanted;
+  wanted.distribution = true;
+  const auto maps = forest::evaluate_volume(model, volume.components(), wanted, 0, context);
+  return mapped<float>(maps.distribution[static_cast<size_t>(model.background)],
+                       [](float p) { return 1 - p; });
+}
+
+/// Returns the structure that each voxel is of, as experts count them.
+Volume<int8_t> parts_of(const pbt::Model& model, const voxels::TrainingVolume& volume) {
+  const auto& table = model.experts.table;
+  if (!table.empty()) {
+    return mapped<int8_t>(volume.labels, [&](int32_t label) -> int {
+      if (label == voxels::kUnlabelled) return experts::TrainingCase::kUnused;
+      const auto at = std::ranges::find(table, label, &experts::Part::value);
+      return at == table.end() ? int{experts::TrainingCase::kNone}
+                               : static_cast<int>(at - table.begin());
+    });
+  }
+  return mapped<int8_t>(volume.truth.empty() ? volume.classes : volume.truth, [](uint8_t value) {
+    return value == static_cast<uint8_t>(voxels::VoxelClass::kPositive) ? 0
+           : value == static_cast<uint8_t>(voxels::VoxelClass::kIgnored)
+               ? experts::TrainingCase::kUnused
+               : experts::TrainingCase::kNone;
+  });
+}
+Volume<int8_t> parts_of(const forest::Model& model, const voxels::TrainingVolume& volume) {
+  std::map<int32_t, int> parts{{voxels::kUnlabelled, experts::TrainingCase::kUnused}};
+  int next = 0;
+  for (int32_t c = 0; c < std::ssize(model.class_table); ++c) {
+    const bool around = c == model.background;
+    parts[model.class_table[static_cast<size_t>(c)].value] =
+        around ? experts::TrainingCase::kNone : next++;
+  }
+  return mapped<int8_t>(volume.true_labels.empty() ? volume.labels : volume.true_labels,
+                        [&](int32_t label) { return parts.at(label); });
+}
+
+int structures_of(const pbt::Model& model) {
+  return std::max<int>(1, static_cast<int>(model.experts.table.size()));
+}
+int structures_of(const forest::Model& model) {
+  return model.background < 0 ? 0 : static_cast<int>(model.classes) - 1;
+}
+
+/// Scores the union of the structures, at all thresholds, against cases.
+class UnionSearch {
+ public:
+  void add(const Volume<float>& probability, const Volume<int8_t>& part) {
+    for (int64_t i = 0; i < part.voxels(); ++i) {
+      if (part[i] == experts::TrainingCase::kUnused) continue;
+      search_.add(probability[i], 0, part[i] < 0 ? voxels::ThresholdSearch::kNone : 0);
+    }
+  }
+  voxels::ScoredThreshold best() const { return *search_.best(); }
+
+ private:
+  voxels::ThresholdSearch search_{1};
+};
+
+/// Compares trees and experts on cases that neither learned from, and keeps the experts that are
+/// better or that are `wanted` anyway, with their threshold.
+template <class M>
+void keep_better(M& model, experts::Trained trained,
+                 const std::vector<experts::TrainingCase>& cases, bool wanted,
+                 voxels::TrainReport& report, const Context& context) {
+  UnionSearch before, after;
+  const int64_t memory_bytes = voxels::default_memory_bytes(context.device);
+  for (const experts::TrainingCase& one : cases) {
+    before.add(one.probability, one.part);
+    const auto parts =
+        experts::look_again(trained.without_fold[static_cast<size_t>(one.fold)], one.image,
+                            model.space.intensity.steps, one.probability, memory_bytes, context);
+    Volume<float> sum = parts.empty() ? one.probability : parts[0];
+    for (size_t k = 1; k < parts.size(); ++k) {
+      for (int64_t i = 0; i < sum.voxels(); ++i) sum[i] += parts[k][i];
+    }
+    after.add(sum, one.part);
+  }
+  const voxels::ScoredThreshold alone = before.best(), better = after.best();
+  const bool kept = wanted || better.dice > alone.dice;
+  char text[160];
+  std::snprintf(text, sizeof text,
+                "Dice of cases that were not learned from: trees %.4f, experts %.4f at the "
+                "threshold %.2f%s",
+                alone.dice, better.dice, better.threshold, kept ? "" : "; experts are left out");
+  context.info(text);
+  report.figures.emplace_back("unseen_dice_of_trees", alone.dice);
+  report.figures.emplace_back("unseen_dice_of_experts", better.dice);
+  if (!kept) return;
+  trained.all.table = std::move(model.experts.table);
+  model.experts = std::move(trained.all);
+  std::erase_if(model.info.validation,
+                [](const auto& m) { return m.first == "dice" || m.first == "threshold"; });
+  model.info.validation.emplace_back("dice", better.dice);
+  model.info.validation.emplace_back("threshold", better.threshold);
+}
+
+/// Returns the fold of each volume that was learned from, `folds` of the others. Those of a group
+/// have the same. Throws InputError if all are in one.
+std::vector<size_t> folds_of(const std::vector<voxels::TrainingVolume>& volumes,
+                             const std::vector<size_t>& learned_from, size_t folds) {
+  std::vector<size_t> fold(volumes.size(), folds);
+  std::map<std::string, size_t> of_group;
+  size_t next = 0;
+  for (const size_t v : learned_from) {
+    const std::string& group = volumes[v].group;
+    const bool is_new = group.empty() || of_group.emplace(group, next).second;
+    fold[v] = (is_new ? next++ : of_group[group]) % folds;
+  }
+  if (next >= folds) return fold;
+  throw InputError("experts: " + std::to_string(next) + " cases or groups are too few; " +
+                   std::to_string(folds) + " are needed");
+}
+
+pbt::Model train_like(const pbt::Model&, const std::vector<voxels::TrainingVolume>& volumes,
+                      const image::ModelSpace& space, const voxels::TrainConfig& config,
+                      const Context& context) {
+  return pbt::train_trees(volumes, space, config, {}, nullptr, context);
+}
+forest::Model train_like(const forest::Model&, const std::vector<voxels::TrainingVolume>& volumes,
+                         const image::ModelSpace& space, const voxels::TrainConfig& config,
+                         const Context& context) {
+  return forest::train_forest(volumes, space, config, {}, nullptr, context);
+}
+
+/// Returns the cases with what trees find that did not learn from them: those of each fold learn
+/// from the others.
+template <class M>
+std::vector<experts::TrainingCase> unseen_cases(const M& model, voxels::TrainConfig config,
+                                                std::vector<voxels::TrainingVolume>& volumes,
+                                                const std::vector<size_t>& fold, size_t folds,
+                                                const Context& context) {
+  config.validation.fraction = 0;
+  std::vector<experts::TrainingCase> cases;
+  for (size_t f = 0; f < folds; ++f) {
+    context.info("experts: trees that do not see part " + std::to_string(f + 1) + " of " +
+                 std::to_string(folds) + " of the cases");
+    const auto is_other = [&](size_t v) { return fold[v] != f && fold[v] < folds; };
+    std::vector<voxels::TrainingVolume> others;  // they are moved there and back
+    for (size_t v = 0; v < volumes.size(); ++v) {
+      if (is_other(v)) others.push_back(std::move(volumes[v]));
+    }
+    const M unseeing = train_like(model, others, model.space, config, context);
+    auto back = others.begin();
+    for (size_t v = 0; v < volumes.size(); ++v) {
+      if (is_other(v)) volumes[v] = std::move(*back++);
+    }
+    for (size_t v = 0; v < volumes.size(); ++v) {
+      if (fold[v] != f) continue;
+      cases.push_back({volumes[v].voxels, structure_probability(unseeing, volumes[v], context),
+                       parts_of(model, volumes[v]), static_cast<int>(f)});
+    }
+  }
+  return cases;
+}
+
+template <class M>
+void add(M& model, const voxels::TrainConfig& config, std::vector<voxels::TrainingVolume>& volumes,
+         voxels::TrainReport& report, const Context& context) {
+  constexpr size_t kFewVolumes = 20, kManyVolumes = 60;
+  const int parts = structures_of(model);
+  const bool fits = parts > 0 && parts <= experts::kMaximumParts && model.components.empty();
+  if (config.experts == true && !fits) {
+    throw UsageError("experts: the model has no background, several components, or more than " +
+                     std::to_string(experts::kMaximumParts) + " structures; set experts to false");
+  }
+  if (!config.experts.value_or(fits && volumes.size() >= kFewVolumes)) return;
+  const auto split = voxels::hold_out(volumes, *config.validation.fraction, context.seed);
+  const size_t folds = volumes.size() < kManyVolumes ? 4 : 2;
+  const std::vector<size_t> fold = folds_of(volumes, split.train, folds);
+  const std::vector<experts::TrainingCase> cases =
+      unseen_cases(model, config, volumes, fold, folds, context);
+  auto trained =
+      experts::train(cases, parts, static_cast<int>(folds), model.space.intensity.steps, context);
+  keep_better(model, std::move(trained), cases, config.experts == true, report, context);
+}
+
+}  // namespace
+
+void add_experts(pbt::Model& model, const voxels::TrainConfig& config,
+                 std::vector<voxels::TrainingVolume>& volumes, voxels::TrainReport& report,
+                 const Context& context) {
+  if (config.experts == true) {
+    for (const auto& [value, name] : config.labels.names)
+      model.experts.table.push_back({value, name});
+  }
+  add(model, config, volumes, report, context);
+}
+
+void add_experts(forest::Model& model, const voxels::TrainConfig& config,
+                 std::vector<voxels::TrainingVolume>& volumes, voxels::TrainReport& report,
+                 const Context& context) {
+  add(model, config, volumes, report, context);
+}
+
+}  // namespace larch
