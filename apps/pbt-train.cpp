@@ -83,6 +83,7 @@ struct ModelConfig {
     if (!voxels.features.filters.empty() || !voxels.space.components.empty()) {
       throw UsageError("--features.filters and --space.components are of model voxels");
     }
+    if (voxels.experts) throw UsageError("--experts is of model voxels");
     if (is_boundary()) check_boundary_trees();
     if (is_forest) return check_stage_forests();
     check_keys(voxels);
@@ -311,7 +312,7 @@ int main(int argc, char** argv) {
       "pbt-train --list train.tsv --output scene.forest --classifier decision-forest",
       "pbt-train --list train.tsv --output head.hdn --config hdn.json --plot recall.png",
       "pbt-train --list train.tsv --output hip.bnd --config boundary.json --start-model hip.hdn"};
-  info.results_version = 6;  // a boundary model has structures
+  info.results_version = 7;  // experts look again from 20 volumes on
   info.references = {
       "Tu, Probabilistic boosting-tree, ICCV 2005",
       "Sharp, Implementing decision trees and forests on a GPU, ECCV 2008",

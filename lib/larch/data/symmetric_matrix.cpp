@@ -20,16 +20,22 @@ void turn(double& a, double& b, double cosine, double sine) {
 }  // namespace
 
 void factorise(std::vector<double>& a, size_t n, double least) {
+  // Columns lie in rows meanwhile, so that the innermost loop runs along memory.
+  std::vector<double> columns(n * n, 0);
   for (size_t i = 0; i < n; ++i) {
-    for (size_t j = 0; j <= i; ++j) {
-      double sum = a[i * n + j];
-      for (size_t k = 0; k < j; ++k) sum -= a[i * n + k] * a[j * n + k];
-      if (i == j) {
-        a[i * n + j] = std::sqrt(std::max(sum, least));
-      } else {
-        a[i * n + j] = a[j * n + j] > 0 ? sum / a[j * n + j] : 0;
-      }
+    for (size_t j = 0; j <= i; ++j) columns[j * n + i] = a[i * n + j];
+  }
+  for (size_t j = 0; j < n; ++j) {
+    double* column = columns.data() + j * n;
+    for (size_t k = 0; k < j; ++k) {
+      const double* before = columns.data() + k * n;
+      for (size_t i = j; i < n; ++i) column[i] -= before[i] * before[j];
     }
+    column[j] = std::sqrt(std::max(column[j], least));
+    for (size_t i = j + 1; i < n; ++i) column[i] = column[j] > 0 ? column[i] / column[j] : 0;
+  }
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = 0; j <= i; ++j) a[i * n + j] = columns[j * n + i];
   }
 }
 
