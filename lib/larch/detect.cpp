@@ -72,7 +72,8 @@ struct Region {
 
 /// Tells whether structures are to be told from what is around them by their probability.
 bool needs_probability(const Model& model, const DetectRequest& request) {
-  return model.has_background() && (request.labels || request.probability);
+  const bool asks_experts = request.distribution && !image_model(model).experts.empty();
+  return model.has_background() && (request.labels || request.probability || asks_experts);
 }
 
 /// Returns the maps of a forest that a request needs.

@@ -99,7 +99,7 @@ void keep_better(M& model, experts::Trained trained,
     const auto parts =
         experts::look_again(trained.without_fold[static_cast<size_t>(one.fold)], one.image,
                             model.space.intensity.steps, one.probability, memory_bytes, context);
-    Volume<float> sum = parts.empty() ? one.probability : parts[0];
+    Volume<float> sum = parts.empty() ? Volume<float>(one.image.grid()) : parts[0];
     for (size_t k = 1; k < parts.size(); ++k) {
       for (int64_t i = 0; i < sum.voxels(); ++i) sum[i] += parts[k][i];
     }
@@ -169,11 +169,20 @@ std::vector<experts::TrainingCase> unseen_cases(const M& model, voxels::TrainCon
     for (size_t v = 0; v < volumes.size(); ++v) {
       if (is_other(v)) others.push_back(std::move(volumes[v]));
     }
-    const M unseeing = train_like(model, others, model.space, config, context);
-    auto back = others.begin();
-    for (size_t v = 0; v < volumes.size(); ++v) {
-      if (is_other(v)) volumes[v] = std::move(*back++);
+    const auto give_back = [&] {
+      auto back = others.begin();
+      for (size_t v = 0; v < volumes.size(); ++v) {
+        if (is_other(v)) volumes[v] = std::move(*back++);
+      }
+    };
+    M unseeing;
+    try {
+      unseeing = train_like(model, others, model.space, config, context);
+    } catch (const InputError&) {
+      give_back();
+      throw;
     }
+    give_back();
     for (size_t v = 0; v < volumes.size(); ++v) {
       if (fold[v] != f) continue;
       cases.push_back({volumes[v].voxels, structure_probability(unseeing, volumes[v], context),
@@ -194,14 +203,19 @@ void add(M& model, const voxels::TrainConfig& config, std::vector<voxels::Traini
                      std::to_string(experts::kMaximumParts) + " structures; set experts to false");
   }
   if (!config.experts.value_or(fits && volumes.size() >= kFewVolumes)) return;
-  const auto split = voxels::hold_out(volumes, *config.validation.fraction, context.seed);
-  const size_t folds = volumes.size() < kManyVolumes ? 4 : 2;
-  const std::vector<size_t> fold = folds_of(volumes, split.train, folds);
-  const std::vector<experts::TrainingCase> cases =
-      unseen_cases(model, config, volumes, fold, folds, context);
-  auto trained =
-      experts::train(cases, parts, static_cast<int>(folds), model.space.intensity.steps, context);
-  keep_better(model, std::move(trained), cases, config.experts == true, report, context);
+  try {
+    const auto split = voxels::hold_out(volumes, *config.validation.fraction, context.seed);
+    const size_t folds = volumes.size() < kManyVolumes ? 4 : 2;
+    const std::vector<size_t> fold = folds_of(volumes, split.train, folds);
+    const std::vector<experts::TrainingCase> cases =
+        unseen_cases(model, config, volumes, fold, folds, context);
+    auto trained =
+        experts::train(cases, parts, static_cast<int>(folds), model.space.intensity.steps, context);
+    keep_better(model, std::move(trained), cases, config.experts == true, report, context);
+  } catch (const InputError& error) {
+    if (config.experts == true) throw;
+    context.info(std::string(error.what()) + "; the model has no experts");
+  }
 }
 
 }  // namespace

@@ -108,7 +108,9 @@ int64_t bytes_per_voxel(int parts) {
 }  // namespace
 
 void check_experts(const Experts& experts, size_t parts) {
-  if (experts.empty()) return;
+  if (experts.empty() && experts.table.empty() && experts.entries.empty() && experts.beta.empty()) {
+    return;
+  }
   const auto refuse = [](const char* what) {
     throw InputError(std::string("the model is damaged: its experts ") + what);
   };
