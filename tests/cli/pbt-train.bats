@@ -631,3 +631,29 @@ for section, name, key in ('hdn', 'structures', 'stages'), ('features', 'filters
   has err.txt 'liver\x0aspleen'
   absent m.pbt
 }
+
+# --- experts
+
+@test "experts: the same model by any number of threads, after an interruption, and the same labels in a list" {
+  "$BIN/make-samples" --output-dir s --training 4 --test 1 --size 20,18,16 -q
+  train_experts() {
+    "$BIN/pbt-train" --config "$BATS_FILE_TMPDIR/long.json" --list s/train.tsv --experts true "$@"
+  }
+  expect 0 train_experts --output a.pbt --threads 2 --report r.json
+  python "
+m = load('r.json')['metrics']
+assert 0 < m['unseen_dice_of_trees'] <= 1 and 0 < m['unseen_dice_of_experts'] <= 1, m"
+  expect 0 "$BIN/pbt-train" --inspect a.pbt
+  has out.txt "experts"
+  expect 0 "$BIN/pbt-train" --inspect "$BATS_FILE_TMPDIR/long.pbt"
+  lacks out.txt "expert_coefficients"
+  start_training b.pbt --config "$BATS_FILE_TMPDIR/long.json" --list s/train.tsv --experts true
+  kill -TERM "$child"
+  wait "$child" || true
+  expect 0 train_experts --output b.pbt --threads 1 --resume
+  cmp a.pbt b.pbt
+  expect 0 "$BIN/pbt-detect" --model a.pbt --list s/test.tsv --output-dir found --write labels
+  image=$(ls s/images/*.nii* | tail -1)
+  expect 0 "$BIN/pbt-detect" --model a.pbt --input "$image" --output alone.nii.gz --threads 1
+  cmp found/*.nii.gz alone.nii.gz
+}
