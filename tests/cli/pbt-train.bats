@@ -635,7 +635,7 @@ for section, name, key in ('hdn', 'structures', 'stages'), ('features', 'filters
 # --- experts
 
 @test "experts: the same model by any number of threads, after an interruption, and the same labels in a list" {
-  "$BIN/make-samples" --output-dir s --training 4 --test 1 --size 20,18,16 -q
+  "$BIN/make-samples" --output-dir s --training 4 --test 1 --size 16,16,16 -q
   train_experts() {
     "$BIN/pbt-train" --config "$BATS_FILE_TMPDIR/long.json" --list s/train.tsv --experts true "$@"
   }

@@ -50,7 +50,8 @@ struct Moments {
     for (int64_t y = 0; y < size.y; ++y) {
       for (int64_t x = 0; x < size.x; ++x, ++i) {
         if (mask[i] == 0) continue;
-        const auto w = static_cast<int64_t>(static_cast<double>(probability[i]) * kOne + 0.5);
+        const auto w =
+            static_cast<int64_t>(std::floor(static_cast<double>(probability[i]) * kOne + 0.5));
         const int64_t terms[6] = {1, x, y, x * x, x * y, y * y};
         for (int k = 0; k < 6; ++k) sum[k] += w * terms[k];
       }

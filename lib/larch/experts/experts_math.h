@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "larch/data/vec.h"
@@ -62,7 +63,7 @@ struct Placement {
       const double t = place[axis] > 0 ? place[axis] < last ? place[axis] : last : 0;
       int32_t low = static_cast<int32_t>(t);
       if (low > nodes_along(axis) - 2) low = nodes_along(axis) - 2;
-      corners.fraction[axis] = static_cast<int32_t>((t - low) * (1 << kFractionBits) + 0.5);
+      corners.fraction[axis] = static_cast<int32_t>(floor((t - low) * (1 << kFractionBits) + 0.5));
       corners.node += stride * low;
       stride *= nodes_along(axis);
     }
