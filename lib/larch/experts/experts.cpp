@@ -151,7 +151,7 @@ std::optional<Frame> frame_of(const Volume<float>& probability, const Context& c
   for (int a = 0; a < 3; ++a) {
     for (int b = 0; b < 3; ++b) {
       const double second = of[kSecond[a][b]] / of[0] - frame.centre_mm[a] * frame.centre_mm[b];
-      covariance[static_cast<size_t>(a * 3 + b)] =
+      covariance[static_cast<size_t>(a) * 3 + static_cast<size_t>(b)] =
           (second + (a == b ? kNoiseVariance : 0)) * spacing[a] * spacing[b];
     }
   }

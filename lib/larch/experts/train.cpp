@@ -215,8 +215,8 @@ Shares share_out(const Material& material, int folds) {
       for (int c = 0; c < 8; ++c) {
         const int32_t weight = material.corners[i].weight_of(c);
         if (weight == 0) continue;
-        use(static_cast<size_t>(material.corners[i].node_of(c) * folds + material.fold[i]),
-            Share{i, weight});
+        const int bin = material.corners[i].node_of(c) * folds + material.fold[i];
+        use(static_cast<size_t>(bin), Share{i, weight});
       }
     }
   };
@@ -231,7 +231,7 @@ Shares share_out(const Material& material, int folds) {
     shares.entries.push_back(occurs ? ++entries : 0);
     for (int fold = 0; fold < folds && occurs; ++fold) {
       shares.first.push_back(sum);
-      next[static_cast<size_t>(node * folds + fold)] = sum;
+      next[static_cast<size_t>(begin - count.begin() + fold)] = sum;
       sum += begin[fold];
     }
   }

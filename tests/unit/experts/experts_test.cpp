@@ -22,6 +22,7 @@ constexpr int64_t kMuchMemory = int64_t{1} << 30;
 
 std::vector<WhiteVoxels> course(int count, const Vec3d& half = {2.4, 1.3, 0.8}) {
   std::vector<WhiteVoxels> all;
+  all.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) {
     all.push_back(fixtures::white_voxels(static_cast<uint64_t>(i), half));
   }
@@ -98,6 +99,7 @@ TEST_CASE("sums of a bin are those of integers, however many samples it has") {
   const Piece piece = make_piece(image, kFullIntensity, {0, 0, 0}, {8, 7, 6}, context);
   const Channels channels = piece.channels();
   std::vector<Sample> samples;
+  samples.reserve(static_cast<size_t>(channels.voxels()));
   for (int32_t i = 0; i < channels.voxels(); ++i) samples.push_back({0, i, i % 3 - 1});
   std::vector<Share> shares;
   const std::array<int64_t, 4> first{0, 20003, 20003, 20016};  // beyond what is exact at once
