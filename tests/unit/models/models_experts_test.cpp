@@ -66,9 +66,9 @@ const pbt::Model& model_with_experts() {
   return std::get<pbt::Model>(*result.model);
 }
 
-Detection detected(const Volume<float>& image, int threads = 2) {
+Detection detected(const Volume<float>& image) {
   static const Model model = open_model(models::AnyModel(model_with_experts()), Device::cpu());
-  return detect(model, {image}, {}, fixtures::context_of(threads));
+  return detect(model, {image}, {}, fixtures::context_of(2));
 }
 
 /// Dice of the voxels with a label; 0: with any.
@@ -129,17 +129,6 @@ TEST_CASE("Damaged experts are refused") {
   CHECK_THROWS_WITH(experts::check_experts(changed.experts, 2), Catch::Contains("beyond"));
   changed.experts.beta.pop_back();
   CHECK_THROWS_WITH(experts::check_experts(changed.experts, 2), Catch::Contains("not as many"));
-  const auto counts =
-      fixtures::count_damage(models::encode_model(model), {"experts"}, 12,
-                             [](const std::string& path) { models::read_model<pbt::Model>(path); });
-  CHECK(counts.refused > 0);
-}
-
-TEST_CASE("Experts tell the parts of a structure apart, by any number of threads") {
-  check_found(fixtures::grid_of(kSize), kCentre, 0.85);
-  const auto image = halves(fixtures::grid_of(kSize), kCentre, 98).first;
-  const LabelVolume one = detected(image, 1).labels, three = detected(image, 3).labels;
-  CHECK(std::ranges::equal(one, three));
 }
 
 TEST_CASE("Where the trees find nothing the labels are empty") {
@@ -149,7 +138,8 @@ TEST_CASE("Where the trees find nothing the labels are empty") {
   CHECK(std::ranges::count(found.labels, 0) == found.labels.voxels());
 }
 
-TEST_CASE("A structure at the border of the image") {
+TEST_CASE("The parts of a structure are told apart, at the border of the image too") {
+  check_found(fixtures::grid_of(kSize), kCentre, 0.85);
   check_found(fixtures::grid_of(kSize), {3, 2, 2}, 0.75);
   check_found(fixtures::grid_of({24, 18, 4}), {12, 9, 1}, 0.75);  // a slab
 }
