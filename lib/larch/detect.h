@@ -105,12 +105,12 @@ struct Detection {
 };
 
 /// Evaluates a model at every voxel of an image (Birkbeck, Sofka, Zhou 2011; Sharp 2008), lets the
-/// experts of the model look again or regularises the probabilities by a graph cut, and makes label map and surfaces. `components`:
-/// the images that the model takes together (Model::components), on one grid in LPS mm; one if it
-/// names none. Outside of its box the probability of a class counts to the background. The result
-/// does not depend on the device, the number of threads or the memory. Throws UsageError for a
-/// model of another kind and for boxes with one that has no background class, InputError for images
-/// that do not fit it, MemoryError, and Stopped.
+/// experts of the model look again or regularises the probabilities by a graph cut, and makes label
+/// map and surfaces. `components`: the images that the model takes together (Model::components), on
+/// one grid in LPS mm; one if it names none. Outside of its box the probability of a class counts
+/// to the background. The result does not depend on the device, the number of threads or the
+/// memory. Throws UsageError for a model of another kind and for boxes with one that has no
+/// background class, InputError for images that do not fit it, MemoryError, and Stopped.
 Detection detect(const Model& model, std::vector<Volume<float>> components,
                  const DetectRequest& request, const Context& context);
 

@@ -281,6 +281,12 @@ TrainResult grow(Material& material, const TrainingRun& run, std::string (*steps
   voxels::TrainReport report;
   auto model =
       train(material.volumes, material.space, config, checkpoint.hooks(), &report, context);
+  std::vector<size_t> held_out;
+  for (const size_t v :
+       voxels::hold_out(material.volumes, *config.validation.fraction, context.seed).held_out) {
+    held_out.push_back(material.volumes[v].of_case);
+  }
+  std::ranges::sort(held_out);
   add_experts(model, config, material.volumes, report, context);
   model.info.tool_version = run.tool_version;
   model.info.training_config_json = config::to_json(config).dump();
@@ -292,11 +298,7 @@ TrainResult grow(Material& material, const TrainingRun& run, std::string (*steps
   }
   TrainResult result{std::make_shared<models::AnyModel>(std::move(model)),
                      std::move(report.figures), std::move(report.class_dice)};
-  const double fraction = *config.validation.fraction;
-  for (const size_t v : voxels::hold_out(material.volumes, fraction, context.seed).held_out) {
-    result.held_out.push_back(material.volumes[v].of_case);
-  }
-  std::ranges::sort(result.held_out);
+  result.held_out = std::move(held_out);
   return result;
 }
 
@@ -362,6 +364,9 @@ void check_keys(const voxels::TrainConfig& config) {
       if (std::ranges::count(config.labels.positive, c.value) == 1) continue;
       throw UsageError("labels/names: " + std::to_string(c.value) + " is not in labels/positive");
     }
+  }
+  if (config.experts == true && !config.space.components.empty()) {
+    throw UsageError("experts are for images of one component");
   }
   if (config.classifier != voxels::ClassifierKind::kEnsemble) {
     config::require_default(config.ensemble, "ensemble.", "classifier pbt-ensemble");

@@ -71,20 +71,14 @@ int structures_of(const forest::Model& model) {
   return model.background < 0 ? 0 : static_cast<int>(model.classes) - 1;
 }
 
-/// Scores the union of the structures, at all thresholds, against cases.
-class UnionSearch {
- public:
-  void add(const Volume<float>& probability, const Volume<int8_t>& part) {
-    for (int64_t i = 0; i < part.voxels(); ++i) {
-      if (part[i] == experts::TrainingCase::kUnused) continue;
-      search_.add(probability[i], 0, part[i] < 0 ? voxels::ThresholdSearch::kNone : 0);
-    }
+/// Adds the voxels of a case to a search for the threshold of the structures together.
+void add_case(const Volume<float>& probability, const Volume<int8_t>& part,
+              voxels::ThresholdSearch& search) {
+  for (int64_t i = 0; i < part.voxels(); ++i) {
+    if (part[i] == experts::TrainingCase::kUnused) continue;
+    search.add(probability[i], 0, part[i] < 0 ? voxels::ThresholdSearch::kNone : 0);
   }
-  voxels::ScoredThreshold best() const { return *search_.best(); }
-
- private:
-  voxels::ThresholdSearch search_{1};
-};
+}
 
 /// Compares trees and experts on cases that neither learned from, and keeps the experts that are
 /// better or that are `wanted` anyway, with their threshold.
@@ -92,10 +86,10 @@ template <class M>
 void keep_better(M& model, experts::Trained trained,
                  const std::vector<experts::TrainingCase>& cases, bool wanted,
                  voxels::TrainReport& report, const Context& context) {
-  UnionSearch before, after;
+  voxels::ThresholdSearch before(1), after(1);
   const int64_t memory_bytes = voxels::default_memory_bytes(context.device);
   for (const experts::TrainingCase& one : cases) {
-    before.add(one.probability, one.part);
+    add_case(one.probability, one.part, before);
     const auto parts =
         experts::look_again(trained.without_fold[static_cast<size_t>(one.fold)], one.image,
                             model.space.intensity.steps, one.probability, memory_bytes, context);
@@ -103,25 +97,26 @@ void keep_better(M& model, experts::Trained trained,
     for (size_t k = 1; k < parts.size(); ++k) {
       for (int64_t i = 0; i < sum.voxels(); ++i) sum[i] += parts[k][i];
     }
-    after.add(sum, one.part);
+    add_case(sum, one.part, after);
   }
-  const voxels::ScoredThreshold alone = before.best(), better = after.best();
-  const bool kept = wanted || better.dice > alone.dice;
+  const auto alone = before.best(), better = after.best();
+  if (!alone || !better) throw InputError("experts: no voxel of the cases is of a structure");
+  const bool kept = wanted || better->dice > alone->dice;
   char text[160];
   std::snprintf(text, sizeof text,
                 "Dice of cases that were not learned from: trees %.4f, experts %.4f at the "
                 "threshold %.2f%s",
-                alone.dice, better.dice, better.threshold, kept ? "" : "; experts are left out");
+                alone->dice, better->dice, better->threshold, kept ? "" : "; experts are left out");
   context.info(text);
-  report.figures.emplace_back("unseen_dice_of_trees", alone.dice);
-  report.figures.emplace_back("unseen_dice_of_experts", better.dice);
+  report.figures.emplace_back("unseen_dice_of_trees", alone->dice);
+  report.figures.emplace_back("unseen_dice_of_experts", better->dice);
   if (!kept) return;
   trained.all.table = std::move(model.experts.table);
   model.experts = std::move(trained.all);
   std::erase_if(model.info.validation,
                 [](const auto& m) { return m.first == "dice" || m.first == "threshold"; });
-  model.info.validation.emplace_back("dice", better.dice);
-  model.info.validation.emplace_back("threshold", better.threshold);
+  model.info.validation.emplace_back("dice", better->dice);
+  model.info.validation.emplace_back("threshold", better->threshold);
 }
 
 /// Returns the fold of each volume that was learned from, `folds` of the others. Those of a group
@@ -169,20 +164,11 @@ std::vector<experts::TrainingCase> unseen_cases(const M& model, voxels::TrainCon
     for (size_t v = 0; v < volumes.size(); ++v) {
       if (is_other(v)) others.push_back(std::move(volumes[v]));
     }
-    const auto give_back = [&] {
-      auto back = others.begin();
-      for (size_t v = 0; v < volumes.size(); ++v) {
-        if (is_other(v)) volumes[v] = std::move(*back++);
-      }
-    };
-    M unseeing;
-    try {
-      unseeing = train_like(model, others, model.space, config, context);
-    } catch (const InputError&) {
-      give_back();
-      throw;
+    const M unseeing = train_like(model, others, model.space, config, context);
+    auto back = others.begin();
+    for (size_t v = 0; v < volumes.size(); ++v) {
+      if (is_other(v)) volumes[v] = std::move(*back++);
     }
-    give_back();
     for (size_t v = 0; v < volumes.size(); ++v) {
       if (fold[v] != f) continue;
       cases.push_back({volumes[v].voxels, structure_probability(unseeing, volumes[v], context),
