@@ -40,7 +40,8 @@ void check(const Options& options, const GivenFlags&) {
 
 constexpr const char* kDescription =
     "Evaluates the boosting tree at every voxel, lets the experts of the model look again, or "
-    "regularises the probabilities, and writes what is asked for. All is on the grid of the input or in LPS mm, whatever the space of the model; "
+    "regularises the probabilities, and writes what is asked for. All is on the grid of the input "
+    "or in LPS mm, whatever the space of the model; "
     "only GIFTI meshes (.gii) are RAS mm, as that format has it. The results do not depend on the "
     "device or the number of threads. If nothing is found, the outputs are written with the status "
     "'rejected' and the exit code is 7.\n\n"
