@@ -71,7 +71,8 @@ endif()
 
 # The headers directly in lib/larch, the one for ITK, and what they include.
 file(GLOB larch_headers RELATIVE ${PROJECT_SOURCE_DIR}/lib ${PROJECT_SOURCE_DIR}/lib/larch/*.h)
-list(REMOVE_ITEM larch_headers larch/opened_model.h)  # how a model lies in memory
+# How a model lies in memory, and a part of a training.
+list(REMOVE_ITEM larch_headers larch/opened_model.h larch/train_experts.h)
 list(APPEND larch_headers larch/io/itk/register_image_io.h)
 set(larch_installed)
 while(larch_headers)
