@@ -14,7 +14,7 @@ constexpr int kTiles = kTileRows * (kTileRows + 1) / 2;
 constexpr int kOwn = (kTiles + kThreads - 1) / kThreads;  ///< tiles of a thread
 static_assert(kFeatures % kTile == 0 && kThreads >= kFeatures);
 
-/// Row and column of a tile of the lower triangle.
+/// Finds row and column of a tile of the lower triangle.
 __device__ void place_of(int tile, int& row, int& column) {
   row = 0;
   while ((row + 1) * (row + 2) / 2 <= tile) ++row;

@@ -221,24 +221,18 @@ void keep_in_boxes(Job& job, int threads) {
 /// ones.
 LabelVolume classes_inside(const Volume<uint8_t>& mask, const Model& model, const Maps& maps) {
   const forest::Model* forest = forest_of(model);
+  const int32_t around = forest == nullptr ? -1 : forest->background;
+  std::vector<int32_t> values;
   if (forest == nullptr) {
-    const LabelTable table = model.structures();
-    LabelVolume labels(mask.grid());
-    for (int64_t i = 0; i < mask.voxels(); ++i) {
-      if (mask[i] == 0) continue;
-      size_t likeliest = 0;
-      for (size_t k = 1; k < maps.distribution.size(); ++k) {
-        if (maps.distribution[k][i] > maps.distribution[likeliest][i]) likeliest = k;
-      }
-      labels[i] = table[likeliest].value;
-    }
-    return labels;
+    for (const LabelEntry& entry : model.structures()) values.push_back(entry.value);
+  } else {
+    for (const forest::ForestClass& c : forest->class_table) values.push_back(c.value);
   }
-  const auto around = static_cast<size_t>(forest->background);
-  LabelVolume labels(mask.grid(), forest->class_table[around].value);
+  LabelVolume labels(mask.grid(), forest == nullptr ? 0 : values[static_cast<size_t>(around)]);
   for (int64_t i = 0; i < mask.voxels(); ++i) {
     if (mask[i] == 0) continue;
-    labels[i] = forest->class_table[likeliest_structure(*forest, maps.distribution, i)].value;
+    const bool has_one = maps.distribution.empty();
+    labels[i] = values[has_one ? 0 : forest::likeliest_structure(maps.distribution, around, i)];
   }
   return labels;
 }

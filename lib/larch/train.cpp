@@ -360,9 +360,17 @@ void check_keys(const voxels::TrainConfig& config) {
     check_effect(config.experts == true && !config.labels.positive.empty(), config.labels,
                  "labels.", "classifier decision-forest, or experts and labels.positive",
                  {"names"});
-    for (const voxels::ClassName& c : config.labels.names) {
-      if (std::ranges::count(config.labels.positive, c.value) == 1) continue;
-      throw UsageError("labels/names: " + std::to_string(c.value) + " is not in labels/positive");
+    for (const int value : config.labels.positive) {
+      if (config.labels.names.empty() ||
+          std::ranges::count(config.labels.names, value, &voxels::ClassName::value) == 1) {
+        continue;
+      }
+      throw UsageError("labels/names: the part " + std::to_string(value) +
+                       " of labels/positive needs one name");
+    }
+    if (!config.labels.names.empty() &&
+        config.labels.names.size() != config.labels.positive.size()) {
+      throw UsageError("labels/names are those of labels/positive and no others");
     }
   }
   if (config.experts == true && !config.space.components.empty()) {

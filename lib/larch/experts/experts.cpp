@@ -39,7 +39,8 @@ Volume<uint8_t> dilated(const Volume<uint8_t>& mask, int radius) {
   return out;
 }
 
-/// Sums of w, w x and w x x' over voxels, x in voxels: integers in a slice, then slice by slice.
+/// Holds sums of w, w x and w x x' over voxels, x in voxels: integers in a slice, then slice by
+/// slice.
 struct Moments {
   double of[10] = {};
 
@@ -63,7 +64,7 @@ struct Moments {
   }
 };
 
-/// The experts of a model on a device.
+/// Holds the experts of a model on a device.
 struct Resident {
   Buffer<int32_t> entries, beta;
 };
@@ -101,7 +102,8 @@ void read_slab(const Experts& experts, const Resident& resident, const Volume<in
   }
 }
 
-/// Bytes for each voxel of a piece: image, channels and what they are made of, band and results.
+/// Returns bytes for each voxel of a piece: image, channels and what they are made of, band and
+/// results.
 int64_t bytes_per_voxel(int parts) {
   return 2 + 2 * (4 + image::kFilterBytes) + 1 + 1 + 12 * parts;
 }

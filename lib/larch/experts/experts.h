@@ -18,13 +18,13 @@
 /// each node of a grid in the frame of the structure (README.md).
 namespace larch::experts {
 
-/// A structure that experts tell from others, where the model itself does not.
+/// Names a structure that experts tell from others, where the model itself does not.
 struct Part {
   int32_t value = 0;  ///< in label maps
   std::string name;
 };
 
-/// What experts have learned.
+/// Holds what experts have learned.
 struct Experts {
   int32_t parts = 0;               ///< structures that they tell apart; 0: there are no experts
   int32_t turns = 0;               ///< 1: the axes of a structure turn its frame
@@ -39,7 +39,7 @@ struct Experts {
 /// Throws InputError that says which invariant failed. `parts`: structures of the model.
 void check_experts(const Experts& experts, size_t parts);
 
-/// Where a structure is, in mm along the axes of the grid from the centre of its first voxel.
+/// Tells where a structure is, in mm along the axes of the grid from the centre of its first voxel.
 struct Frame {
   Vec3d centre_mm{};
   Mat3 axes{};             ///< in columns: unit vectors of most spread first
@@ -47,19 +47,19 @@ struct Frame {
   Vec3d grid_spread_mm{};  ///< ... and of the grid
 };
 /// Returns the frame of the largest component of what is likelier than 0.4, dilated by a voxel and
-/// weighted by its probability. None if there is none.
+/// weighted by its probability; nothing if there is none.
 std::optional<Frame> frame_of(const Volume<float>& probability, const Context& context);
 /// Gives the axes the signs of a right-handed frame that is nearest to others.
 void align(Frame& frame, const Mat3& to);
-/// `origin`: voxel of the grid from which indices count.
+/// Returns the way from indices, which count from the voxel `origin` of the grid, to nodes.
 Placement placement_of(const Frame& frame, bool turns, const Grid& grid, const Vec3i& origin);
 
-/// The lowest and highest voxel that are set along each axis.
+/// Returns the lowest and the highest index of a voxel that is set, along each axis.
 std::array<Vec3i, 2> box_of(const Volume<uint8_t>& mask);
 /// Returns where experts look: within two voxels of what is likelier than 0.1.
 Volume<uint8_t> band_of(const Volume<float>& probability);
 
-/// A piece of an image with its channels on a device.
+/// Owns a piece of an image with its channels on a device.
 struct Piece {
   Vec3i origin{}, size{};
   Buffer<int16_t> image{};
@@ -74,8 +74,8 @@ Piece make_piece(const Volume<int16_t>& image, int steps, const Vec3i& lo, const
 
 /// Returns the probability of each part, 0 outside of the band; none if nothing was found to look
 /// at. `image` and `probability` (of the structures together) are in model space. The image is
-/// worked on in slabs of memory_bytes (0: most of what is free), on which the result does not
-/// depend. Throws MemoryError, and Stopped.
+/// worked on in slabs of memory_bytes, on which the result does not depend. Throws MemoryError, and
+/// Stopped.
 std::vector<Volume<float>> look_again(const Experts& experts, const Volume<int16_t>& image,
                                       int steps, const Volume<float>& probability,
                                       int64_t memory_bytes, const Context& context);

@@ -29,7 +29,7 @@ LARCH_HD int32_t nodes_along(int axis) {
 constexpr double kNodeStep[3] = {0.25, 0.5, 1};
 constexpr int32_t kNodeCount = 25 * 15 * 10;
 
-/// The eight nodes around a place, with their weights.
+/// Holds the eight nodes around a place, with their weights.
 struct Corners {
   int32_t node = 0;  ///< the lowest of them
   int32_t fraction[3] = {};
@@ -71,7 +71,7 @@ struct Placement {
   }
 };
 
-/// A piece of an image with its filters, on a device.
+/// Refers to a piece of an image with its filters, on a device.
 struct Channels {
   const int16_t* image = nullptr;
   const int32_t* filtered = nullptr;  ///< gradients, then Laplacians
@@ -121,7 +121,7 @@ LARCH_HD Vec3i voxel_of(int64_t i, const Vec3i& size) {
           static_cast<int32_t>(row / size.y)};
 }
 
-/// What experts say of the voxels of a band, before it is smoothed.
+/// Computes what experts say of the voxels of a band, before it is smoothed.
 struct ReadJob {
   Channels channels{};
   Placement placement{};
@@ -129,7 +129,7 @@ struct ReadJob {
   const int32_t* entries = nullptr;  ///< by node: its place in `beta`
   const int32_t* beta = nullptr;     ///< [entry][part][feature]
   int32_t parts = 0;
-  int32_t* out = nullptr;  ///< [part][voxel], of kOne; 0 outside of the band
+  int32_t* out = nullptr;  ///< [part][voxel], of kOne; as it was outside of the band
 
   LARCH_HD void store(int64_t i) const {
     if (band[i] == 0) return;
@@ -147,7 +147,7 @@ struct ReadJob {
   }
 
  private:
-  /// p = sum over nodes of w beta f, between 0 and 1.
+  /// Returns the sum over nodes of w beta f, between 0 and 1.
   LARCH_HD int32_t probability(const Vec3i& at, const Corners& corners, int part) const {
     constexpr int kKept = 4;  // bits that are dropped before the weights, so that all fits
     int64_t sum = 0;
@@ -192,19 +192,20 @@ struct SmoothJob {
   }
 };
 
-/// A training sample: a voxel of a case.
+/// Refers to a voxel of a case, from which experts learn.
 struct Sample {
   uint32_t of_case = 0;
   int32_t voxel = 0;  ///< linear index in the channels of the case
   int32_t part = 0;   ///< -1: none
 };
-/// What a sample counts at a node.
+/// Says how much a sample counts at a node.
 struct Share {
   uint32_t sample = 0;
   int32_t weight = 0;
 };
 
-/// Sums of a bin of samples: w f f' (the lower triangle, row by row), then w f of each part.
+/// Returns how many sums a bin of samples has: w f f' (the lower triangle, row by row), then w f of
+/// each part.
 constexpr int kTriangle = kFeatures * (kFeatures + 1) / 2;
 LARCH_HD int sums_of(int parts) {
   return kTriangle + parts * kFeatures;

@@ -66,7 +66,7 @@ void set_axes(std::vector<Frame>& frames, Experts& experts, const Context& conte
                (experts.turns != 0 ? "" : "; only its centre and size count"));
 }
 
-/// What experts learn from, on a device.
+/// Holds what experts learn from, on a device.
 struct Material {
   std::vector<Piece> pieces{};
   Buffer<Channels> cases{};
@@ -131,10 +131,10 @@ std::vector<int64_t> sums_of_bins(const Material& material, std::span<const Shar
   return sums.to_vector();
 }
 
-/// Sums of the samples of each fold, in doubles.
+/// Holds the sums of the samples of each fold, in doubles.
 using FoldSums = std::vector<std::vector<double>>;
 
-/// The mean of samples, of each fold with its count at the end.
+/// Returns sums over some samples of each fold, with their weight at the end.
 FoldSums mean_sums(const Material& material, int folds, int parts, const Context& context) {
   constexpr size_t kBinsOfFold = 32;
   std::vector<std::vector<Share>> bins(static_cast<size_t>(folds) * kBinsOfFold);
@@ -159,7 +159,8 @@ FoldSums mean_sums(const Material& material, int folds, int parts, const Context
   return means;
 }
 
-/// Ridge regression that is pulled to the mean: (G + 60 mean(G) + lambda I) beta = B + 60 mean(B).
+/// Solves a ridge regression that is pulled to the mean:
+/// (G + n mean(G) + lambda I) beta = B + n mean(B), n = kPriorSamples.
 struct Regression {
   int parts;
   std::vector<double> mean;  ///< of a sample: G, then B
@@ -202,7 +203,7 @@ struct Regression {
   }
 };
 
-/// The shares of all samples at the nodes that occur, node by node and fold by fold.
+/// Holds the shares of all samples at the nodes that occur, node by node and fold by fold.
 struct Shares {
   std::vector<int32_t> entries{};  ///< by node
   std::vector<int64_t> first{};    ///< by (entry - 1) * folds + fold, and the end

@@ -11,7 +11,7 @@
 
 namespace larch::experts {
 
-/// An image in model space with its truth, and what a model that did not learn from it says.
+/// Holds an image in model space with its truth, and what a model that did not learn from it says.
 struct TrainingCase {
   const Volume<int16_t>& image;
   Volume<float> probability;  ///< of the structures together
@@ -20,7 +20,7 @@ struct TrainingCase {
   int fold = 0;
 };
 
-/// Experts of all cases, and those that did not see the cases of each fold.
+/// Holds experts of all cases, and those that did not see the cases of each fold.
 struct Trained {
   Experts all;
   std::vector<Experts> without_fold;

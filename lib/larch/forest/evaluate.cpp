@@ -126,9 +126,9 @@ Maps evaluate_volume(const Model& model, std::span<const Volume<int16_t>> compon
   return maps;
 }
 
-size_t likeliest_structure(const Model& model, std::span<const Volume<float>> distribution,
+size_t likeliest_structure(std::span<const Volume<float>> distribution, int32_t background,
                            int64_t voxel) {
-  const auto around = static_cast<size_t>(model.background);
+  const auto around = static_cast<size_t>(background);
   size_t likeliest = around;
   for (size_t c = 0; c < distribution.size(); ++c) {
     if (c == around) continue;

@@ -56,8 +56,9 @@ struct Maps {
 Maps evaluate_volume(const Model& model, std::span<const Volume<int16_t>> components,
                      const Wanted& wanted, int64_t memory_bytes, const Context& context,
                      const Volume<uint8_t>* roi = nullptr);
-/// Returns the likeliest class of a voxel but the background, the first of equal ones.
-size_t likeliest_structure(const Model& model, std::span<const Volume<float>> distribution,
+/// Returns the likeliest class of a voxel but the background (-1: there is none), the first of
+/// equal ones.
+size_t likeliest_structure(std::span<const Volume<float>> distribution, int32_t background,
                            int64_t voxel);
 /// Returns the plan for it; `size`: of the image in model space.
 voxels::SlabPlan plan_slabs(const Model& model, const Vec3i& size, const Wanted& wanted, bool roi,

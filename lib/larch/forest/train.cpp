@@ -299,7 +299,7 @@ std::optional<voxels::ScoredThreshold> best_threshold(
     for (int64_t i = 0; i < truth.voxels(); ++i) {
       if (truth[i] == voxels::kUnlabelled) continue;
       const int its = class_of(model.class_table, truth[i]);
-      search.add(1 - around[i], likeliest_structure(model, maps.distribution, i),
+      search.add(1 - around[i], likeliest_structure(maps.distribution, model.background, i),
                  its == model.background ? voxels::ThresholdSearch::kNone : its);
     }
   }
