@@ -27,6 +27,7 @@ constexpr double kConstantRidge = 1e-6;
 constexpr int64_t kMostSamples = 1 << 22;
 constexpr int64_t kMostOfCase = 1 << 15;
 constexpr int64_t kBatchBytes = int64_t{1} << 28;
+constexpr double kDegree = 3.141592653589793 / 180;
 constexpr double kMostScatterDeg = 30;
 constexpr uint32_t kMeanStride = 16;  ///< one of so many samples tells the mean
 
@@ -51,15 +52,10 @@ void set_axes(std::vector<Frame>& frames, Experts& experts, const Context& conte
   double squares = 0;
   for (Frame& frame : frames) {
     align(frame, mean);
-    double trace = 0;
-    for (int k = 0; k < 3; ++k) {
-      trace += dot(frame.axes.column(k), mean.column(k));
-    }
-    const double degrees =
-        std::acos(std::clamp((trace - 1) / 2, -1.0, 1.0)) * 180 / 3.14159265358979;
-    squares += degrees * degrees;
+    const double angle = angle_between(quaternion_of(frame.axes), experts.mean_axes);
+    squares += angle * angle;
   }
-  const double scatter = std::sqrt(squares / static_cast<double>(frames.size()));
+  const double scatter = std::sqrt(squares / static_cast<double>(frames.size())) / kDegree;
   experts.turns = scatter <= kMostScatterDeg ? 1 : 0;
   context.info("experts: the axes of the structure scatter by " +
                std::to_string(std::lround(scatter)) + " degrees" +
