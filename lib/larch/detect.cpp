@@ -104,11 +104,8 @@ void ask_experts(const Model& model, const Volume<int16_t>& image, int64_t memor
     std::ranges::fill(maps.probability, 0.0F);
     return;
   }
-  for (int64_t i = 0; i < maps.probability.voxels(); ++i) {
-    float sum = 0;
-    for (const Volume<float>& part : parts) sum += part[i];
-    maps.probability[i] = std::min(sum, 1.0F);
-  }
+  maps.probability =
+      mapped<float>(experts::together(parts), [](float p) { return std::min(p, 1.0F); });
   const forest::Model* forest = forest_of(model);
   if (forest == nullptr) {
     if (!m.experts.table.empty()) maps.distribution = std::move(parts);

@@ -290,7 +290,15 @@ TrainResult grow(Material& material, const TrainingRun& run, std::string (*steps
   add_experts(model, config, material.volumes, report, context);
   model.info.tool_version = run.tool_version;
   model.info.training_config_json = config::to_json(config).dump();
-  model.info.about = models::about_model(run.card, model.info.volume_digests);
+  ModelCard card = run.card;
+  if (const size_t atlases = model.experts.atlases.size()) {
+    const std::string holds = "holds images of " + std::to_string(atlases) + " training cases";
+    card.licence = holds + (card.licence.empty() ? "" : "; " + card.licence);
+    context.warn("the model " + holds +
+                 ", from which people may be known: share it only as you may share those images; "
+                 "--fusion.atlases 0 stores none");
+  }
+  model.info.about = models::about_model(card, model.info.volume_digests);
   const std::pair<std::string, double> none("held_out_volumes", 0);
   if (*config.validation.fraction > 0 && std::ranges::count(report.figures, none) > 0) {
     context.warn("validation/fraction: " + std::to_string(material.volumes.size()) +
@@ -357,7 +365,7 @@ void check_keys(const voxels::TrainConfig& config) {
   } else if (config.classifier || !fits(config, ClassifierKind::kForest)) {
     config::require_default(config.forest, "forest.", "classifier decision-forest");
     config::require_default(config.labels, "labels.", "classifier decision-forest", {"background"});
-    check_effect(config.experts == true && !config.labels.positive.empty(), config.labels,
+    check_effect(config.needs_experts() && !config.labels.positive.empty(), config.labels,
                  "labels.", "classifier decision-forest, or experts and labels.positive",
                  {"names"});
     for (const int value : config.labels.positive) {
@@ -373,7 +381,10 @@ void check_keys(const voxels::TrainConfig& config) {
       throw UsageError("labels/names are those of labels/positive and no others");
     }
   }
-  if (config.experts == true && !config.space.components.empty()) {
+  if (config.fusion.atlases > 0 && config.experts == false) {
+    throw UsageError("fusion/atlases vote with experts: leave experts null or set it to true");
+  }
+  if (config.needs_experts() && !config.space.components.empty()) {
     throw UsageError("experts are for images of one component");
   }
   if (config.classifier != voxels::ClassifierKind::kEnsemble) {

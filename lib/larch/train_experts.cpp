@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "larch/core/error.h"
+#include "larch/experts/atlases.h"
 #include "larch/experts/train.h"
 #include "larch/forest/evaluate.h"
 #include "larch/forest/train.h"
@@ -80,26 +81,46 @@ void add_case(const Volume<float>& probability, const Volume<int8_t>& part,
   }
 }
 
-/// Compares trees and experts on cases that neither learned from, and keeps the experts that are
-/// better or that are `wanted` anyway, with their threshold.
+/// Makes atlases of the first cases, one for each.
+void add_atlases(const std::vector<experts::TrainingCase>& cases, size_t most, int steps,
+                 experts::Experts& experts, const Context& context) {
+  for (size_t i = 0; i < std::min(cases.size(), most); ++i) {
+    experts.atlases.push_back(
+        experts::make_atlas(experts, cases[i].image, cases[i].part, steps, context));
+  }
+}
+
+/// Compares trees, experts, and experts with the votes of atlases on cases that none of them
+/// learned from.
+struct Comparison {
+  voxels::ThresholdSearch trees{1}, experts{1}, atlases{1};
+
+  void add(const experts::Trained& trained, const experts::TrainingCase& one, int number, int steps,
+           const Context& context) {
+    const int64_t memory_bytes = voxels::default_memory_bytes(context.device);
+    add_case(one.probability, one.part, trees);
+    auto parts = experts::look_again(trained.without_fold[static_cast<size_t>(one.fold)], one.image,
+                                     steps, one.probability, memory_bytes, context);
+    if (parts.empty()) parts.emplace_back(one.image.grid());
+    add_case(experts::together(parts), one.part, experts);
+    if (trained.all.atlases.empty()) return;
+    experts::ask_atlases(trained.all, one.image, steps, number, memory_bytes, parts, context);
+    add_case(experts::together(parts), one.part, atlases);
+  }
+};
+
+/// Keeps the experts that are better than trees or that are `wanted` anyway, and the atlases that
+/// are better than experts alone, with their threshold.
 template <class M>
 void keep_better(M& model, experts::Trained trained,
                  const std::vector<experts::TrainingCase>& cases, bool wanted,
                  voxels::TrainReport& report, const Context& context) {
-  voxels::ThresholdSearch before(1), after(1);
-  const int64_t memory_bytes = voxels::default_memory_bytes(context.device);
-  for (const experts::TrainingCase& one : cases) {
-    add_case(one.probability, one.part, before);
-    const auto parts =
-        experts::look_again(trained.without_fold[static_cast<size_t>(one.fold)], one.image,
-                            model.space.intensity.steps, one.probability, memory_bytes, context);
-    Volume<float> sum = parts.empty() ? Volume<float>(one.image.grid()) : parts[0];
-    for (size_t k = 1; k < parts.size(); ++k) {
-      for (int64_t i = 0; i < sum.voxels(); ++i) sum[i] += parts[k][i];
-    }
-    add_case(sum, one.part, after);
+  Comparison unseen;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    unseen.add(trained, cases[i], static_cast<int>(i), model.space.intensity.steps, context);
   }
-  const auto alone = before.best(), better = after.best();
+  const auto alone = unseen.trees.best(), voted = unseen.atlases.best();
+  auto better = unseen.experts.best();
   if (!alone || !better) throw InputError("experts: no voxel of the cases is of a structure");
   const bool kept = wanted || better->dice > alone->dice;
   char text[160];
@@ -111,6 +132,18 @@ void keep_better(M& model, experts::Trained trained,
   report.figures.emplace_back("unseen_dice_of_trees", alone->dice);
   report.figures.emplace_back("unseen_dice_of_experts", better->dice);
   if (!kept) return;
+  auto& atlases = trained.all.atlases;
+  std::erase_if(atlases, [](const experts::Atlas& atlas) { return atlas.image.empty(); });
+  if (voted) {
+    report.figures.emplace_back("unseen_dice_of_fusion", voted->dice);
+    const bool votes = voted->dice > better->dice;
+    std::snprintf(text, sizeof text, "with the votes of %zu atlases %.4f at the threshold %.2f%s",
+                  atlases.size(), voted->dice, voted->threshold,
+                  votes ? "" : "; atlases are left out");
+    context.info(text);
+    if (votes) better = voted;
+    if (!votes) atlases.clear();
+  }
   trained.all.table = std::move(model.experts.table);
   model.experts = std::move(trained.all);
   std::erase_if(model.info.validation,
@@ -184,11 +217,12 @@ void add(M& model, const voxels::TrainConfig& config, std::vector<voxels::Traini
   constexpr size_t kFewVolumes = 20, kManyVolumes = 60;
   const int parts = structures_of(model);
   const bool fits = parts > 0 && parts <= experts::kMaximumParts && model.components.empty();
-  if (config.experts == true && !fits) {
+  if (config.needs_experts() && !fits) {
     throw UsageError("experts: the model has no background, several components, or more than " +
                      std::to_string(experts::kMaximumParts) + " structures; set experts to false");
   }
-  if (!config.experts.value_or(fits && volumes.size() >= kFewVolumes)) return;
+  if (!config.needs_experts() && (config.experts == false || !fits || volumes.size() < kFewVolumes))
+    return;
   try {
     const auto split = voxels::hold_out(volumes, *config.validation.fraction, context.seed);
     const size_t folds = volumes.size() < kManyVolumes ? 4 : 2;
@@ -197,9 +231,11 @@ void add(M& model, const voxels::TrainConfig& config, std::vector<voxels::Traini
         unseen_cases(model, config, volumes, fold, folds, context);
     auto trained =
         experts::train(cases, parts, static_cast<int>(folds), model.space.intensity.steps, context);
-    keep_better(model, std::move(trained), cases, config.experts == true, report, context);
+    add_atlases(cases, static_cast<size_t>(config.fusion.atlases), model.space.intensity.steps,
+                trained.all, context);
+    keep_better(model, std::move(trained), cases, config.needs_experts(), report, context);
   } catch (const InputError& error) {
-    if (config.experts == true) throw;
+    if (config.needs_experts()) throw;
     context.info(std::string(error.what()) + "; the model has no experts");
   }
 }
@@ -209,7 +245,7 @@ void add(M& model, const voxels::TrainConfig& config, std::vector<voxels::Traini
 void add_experts(pbt::Model& model, const voxels::TrainConfig& config,
                  std::vector<voxels::TrainingVolume>& volumes, voxels::TrainReport& report,
                  const Context& context) {
-  if (config.experts == true) {
+  if (config.needs_experts()) {
     for (const auto& [value, name] : config.labels.names)
       model.experts.table.push_back({value, name});
   }

@@ -12,15 +12,17 @@
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/data/symmetric_matrix.h"
+#include "larch/experts/atlases.h"
 #include "larch/filters/components.h"
 #include "larch/image/filter_bank.h"
 
 namespace larch::experts {
 namespace {
 
-constexpr float kInside = 0.4F;  ///< probability of voxels that the frame is made of
-constexpr float kMaybe = 0.1F;   ///< of voxels of the band
-constexpr int kBandVoxels = 2;   ///< by which the band is wider
+constexpr float kInside = 0.4F;          ///< probability of voxels that the frame is made of
+constexpr float kMaybe = 0.1F;           ///< of voxels of the band
+constexpr int kBandVoxels = 2;           ///< by which the band is wider
+constexpr int32_t kLargestAtlas = 4096;  ///< voxels along an axis
 constexpr int kSmoothReach = 1;
 /// Voxels that a result depends on: two of the patch and four of the widest filter.
 constexpr int kReach = 6;
@@ -63,6 +65,19 @@ struct Moments {
     for (int k = 0; k < 10; ++k) of[k] += in_slice[k];
   }
 };
+
+bool is_sound(const Atlas& atlas, int parts) {
+  int64_t voxels = 1;
+  for (int axis = 0; axis < 3; ++axis) {
+    if (atlas.size[axis] < 1 || atlas.size[axis] > kLargestAtlas) return false;
+    voxels *= atlas.size[axis];
+  }
+  return std::ssize(atlas.image) == voxels && std::ssize(atlas.part) == voxels &&
+         std::ranges::all_of(atlas.image, [](int v) { return v >= 0 && v <= kFullIntensity; }) &&
+         std::ranges::all_of(atlas.part, [=](int p) { return p >= -1 && p < parts; }) &&
+         std::ranges::all_of(atlas.index_from_frame,
+                             [](double v) { return std::abs(v) <= kFarthestMm; });
+}
 
 /// Holds the experts of a model on a device.
 struct Resident {
@@ -111,7 +126,8 @@ int64_t bytes_per_voxel(int parts) {
 }  // namespace
 
 void check_experts(const Experts& experts, size_t parts) {
-  if (experts.empty() && experts.table.empty() && experts.entries.empty() && experts.beta.empty()) {
+  if (experts.empty() && experts.table.empty() && experts.entries.empty() && experts.beta.empty() &&
+      experts.atlases.empty()) {
     return;
   }
   const auto refuse = [](const char* what) {
@@ -133,6 +149,10 @@ void check_experts(const Experts& experts, size_t parts) {
   }
   for (const int32_t beta : experts.beta) {
     if (beta > kLargestBeta || beta < -kLargestBeta) refuse("have a coefficient that is too large");
+  }
+  if (std::ssize(experts.atlases) > kMaximumAtlases) refuse("have too many atlases");
+  for (const Atlas& atlas : experts.atlases) {
+    if (!is_sound(atlas, experts.parts)) refuse("have an atlas that is not sound");
   }
   const double length = dot(experts.mean_axes, experts.mean_axes);
   if (!(length > 0.999 && length < 1.001)) refuse("have axes that are no rotation");
@@ -246,6 +266,14 @@ Piece make_piece(const Volume<int16_t>& image, int steps, const Vec3i& lo, const
   return piece;
 }
 
+Volume<float> together(const std::vector<Volume<float>>& parts) {
+  Volume<float> sum = parts[0];
+  for (size_t k = 1; k < parts.size(); ++k) {
+    for (int64_t i = 0; i < sum.voxels(); ++i) sum[i] += parts[k][i];
+  }
+  return sum;
+}
+
 std::vector<Volume<float>> look_again(const Experts& experts, const Volume<int16_t>& image,
                                       int steps, const Volume<float>& probability,
                                       int64_t memory_bytes, const Context& context) {
@@ -273,6 +301,7 @@ std::vector<Volume<float>> look_again(const Experts& experts, const Volume<int16
     read_slab(experts, resident, image, steps, *frame, band, {lo.x, lo.y, static_cast<int32_t>(z)},
               {hi.x, hi.y, last}, out, context);
   }
+  ask_atlases(experts, image, steps, -1, memory_bytes, out, context);
   return out;
 }
 

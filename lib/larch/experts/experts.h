@@ -24,6 +24,14 @@ struct Part {
   std::string name;
 };
 
+/// Holds what is around the structures of a training case: a piece of the image of a person.
+struct Atlas {
+  Vec3i size{};
+  std::array<double, 12> index_from_frame{};  ///< rows of three and an offset, from the frame
+  std::vector<int16_t> image{};               ///< 0 to kFullIntensity
+  std::vector<int8_t> part{};                 ///< the structure of a voxel; -1: none
+};
+
 /// Holds what experts have learned.
 struct Experts {
   int32_t parts = 0;               ///< structures that they tell apart; 0: there are no experts
@@ -32,6 +40,7 @@ struct Experts {
   std::vector<Part> table{};       ///< its parts; empty: they are the classes of the model
   std::vector<int32_t> entries{};  ///< by node: its place in `beta`; 0: it never occurred
   std::vector<int32_t> beta{};     ///< [entry][part][feature], of 2^-26
+  std::vector<Atlas> atlases{};    ///< that vote with the experts; may be empty
 
   bool empty() const { return parts == 0; }
 };
@@ -71,6 +80,9 @@ struct Piece {
 /// the integer that the high end of intensities maps to.
 Piece make_piece(const Volume<int16_t>& image, int steps, const Vec3i& lo, const Vec3i& hi,
                  const Context& context);
+
+/// Returns the probability of the structures together.
+Volume<float> together(const std::vector<Volume<float>>& parts);
 
 /// Returns the probability of each part, 0 outside of the band; none if nothing was found to look
 /// at. `image` and `probability` (of the structures together) are in model space. The image is

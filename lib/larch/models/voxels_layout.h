@@ -58,12 +58,23 @@ void layout(V& v, ExpertMeta& meta) {
   v("entries", meta.experts.entries, "by node: its place among the coefficients");
 }
 template <class V>
+void layout(V& v, experts::Atlas& atlas) {
+  auto& [size, index_from_frame, image, part] = atlas;
+  v("size", size, "voxels along x, y, z");
+  v("index_from_frame", index_from_frame, "three rows and their offsets");
+  v("image", image, "intensities around the structures of a training case");
+  v("part", part, "the structure of each voxel; -1: none");
+}
+template <class V>
 void expert_sections(V& v, experts::Experts& experts) {
   About about{"experts that look again at what was found"};
   about.left_out = experts.empty();
   v.section("experts", ExpertMeta{experts}, about);
   about.doc = "their coefficients, of 2^-26, by node, structure and feature";
   v.section("expert_coefficients", experts.beta, about);
+  about = {"images of training cases, which vote with the experts"};
+  about.left_out = experts.atlases.empty();
+  v.section("atlases", experts.atlases, about);
 }
 
 /// Holds what a model says about itself.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "larch/config/fields.h"
+#include "larch/experts/atlases_math.h"
 #include "larch/image/channel_math.h"
 #include "larch/image/preprocess.h"
 #include "larch/tree/tree_config.h"
@@ -226,6 +227,20 @@ struct ForestConfig : tree::ForestConfig {
   }
 };
 
+struct FusionConfig {
+  int atlases = 0;
+
+  template <class F>
+  void fields(F&& f) {
+    f(Field{
+        "atlases", atlases,
+        "images of as many training cases are stored in the model and vote with the experts, if "
+        "this is better in cases that neither saw; then share it as you may share the images; "
+        "0: none",
+        0, experts::kMaximumAtlases});
+  }
+};
+
 /// All settings of pbt-train.
 struct TrainConfig {
   std::optional<ClassifierKind> classifier{};
@@ -239,6 +254,9 @@ struct TrainConfig {
   MiningConfig mining;
   ForestConfig forest;
   std::optional<bool> experts{};
+  FusionConfig fusion;
+
+  bool needs_experts() const { return experts.value_or(fusion.atlases > 0); }
 
   template <class F>
   void fields(F&& f) {
@@ -258,7 +276,8 @@ struct TrainConfig {
       Field{"forest", forest, "with classifier decision-forest: its growth and features"},
       Field{"experts", experts,
             "experts look again at what the trees find; null: from 20 volumes on, if they are "
-            "nearer to the labels of cases that they did not learn from"});
+            "nearer to the labels of cases that they did not learn from"},
+      Field{"fusion", fusion, "atlases that vote with the experts"});
   }
 };
 

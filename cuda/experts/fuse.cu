@@ -1,0 +1,162 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "cuda/core/check.cuh"
+#include "larch/core/buffer.h"
+#include "larch/experts/atlases.h"
+
+namespace larch::experts::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kRegisterThreads = 512;
+constexpr int64_t kMostWeightBytes = int64_t{1} << 27;
+static_assert(kRounds % 2 == 0, "displacements end where they began");
+
+template <class T>
+__device__ void blur(const T* in, T* out, const Vec3i& size, int volumes, int axis) {
+  const int64_t n = int64_t{size.x} * size.y * size.z;
+  for (int64_t i = threadIdx.x; i < n * volumes; i += blockDim.x) {
+    const int64_t first = i / n * n;
+    out[i] = static_cast<T>(blurred_along(in + first, i - first, size, axis));
+  }
+  __syncthreads();
+}
+
+/// One block per atlas, and one for the piece.
+__global__ void smooth_kernel(const __grid_constant__ FuseJob job) {
+  const AtlasView& view = job.views[blockIdx.x];
+  blur(view.image, view.smooth, view.size, 1, 0);
+  blur(view.smooth, view.spare, view.size, 1, 1);
+  blur(view.spare, view.smooth, view.size, 1, 2);
+}
+
+/// One block per atlas.
+__global__ void __launch_bounds__(kRegisterThreads)
+    register_kernel(const __grid_constant__ FuseJob given) {
+  FuseJob job = given;
+  const int a = static_cast<int>(blockIdx.x);
+  const int64_t first = int64_t{a} * 3 * job.node_count();
+  for (int round = 0; round < kRounds; ++round) {
+    for (int64_t i = threadIdx.x; i < job.node_count(); i += blockDim.x) job.move(a, i);
+    __syncthreads();
+    for (int axis = 0; axis < 3; ++axis) {
+      blur(job.moved + first, job.spare + first, job.nodes, 3, axis);
+      int32_t* const other = job.moved;
+      job.moved = job.spare;
+      job.spare = other;
+    }
+  }
+  for (int64_t i = threadIdx.x; i < job.voxels(); i += blockDim.x) job.warp(a, i);
+}
+
+/// Calls use(shift, square, difference of the patches) for the shifts of an atlas.
+template <class Use>
+__device__ void for_shifts(const FuseJob& job, int a, int64_t i, const Use& use) {
+  int32_t mine[27], theirs[125];
+  const int16_t* warped = job.warped + a * job.voxels();
+#pragma unroll
+  for (int k = 0; k < 27; ++k)
+    mine[k] = job.image[i + job.step(k % 3 - 1, k / 3 % 3 - 1, k / 9 - 1)];
+#pragma unroll
+  for (int k = 0; k < 125; ++k) {
+    theirs[k] = warped[i + job.step(k % 5 - 2, k / 5 % 5 - 2, k / 25 - 2)];
+  }
+#pragma unroll
+  for (int s = 0; s < kShifts; ++s) {
+    int32_t sum = 0;
+#pragma unroll
+    for (int k = 0; k < 27; ++k) {
+      const int there = (s / 9 + k / 9) * 25 + (s / 3 % 3 + k / 3 % 3) * 5 + s % 3 + k % 3;
+      const int32_t d = mine[k] - theirs[there];
+      sum += d * d;
+    }
+    use(s, sum);
+  }
+}
+
+/// One thread per voxel, and atlas (grid.y).
+__global__ void least_kernel(const __grid_constant__ FuseJob job) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= job.voxels() || job.band[i] == 0) return;
+  int32_t least = 0x7fffffff;
+  for_shifts(job, static_cast<int>(blockIdx.y), i,
+             [&](int, int32_t sum) { least = sum < least ? sum : least; });
+  atomicMin(job.least + i, least);
+}
+__global__ void factor_kernel(const __grid_constant__ FuseJob job) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < job.voxels() && job.band[i] > 0) job.set_factor(i);
+}
+/// `weights`: [atlas from `first` on][shift][voxel], 0 outside of the band.
+__global__ void weight_kernel(const __grid_constant__ FuseJob job, int first, uint16_t* weights) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= job.voxels() || job.band[i] == 0) return;
+  uint16_t* mine = weights + blockIdx.y * kShifts * job.voxels() + i;
+  for_shifts(job, first + static_cast<int>(blockIdx.y), i, [&](int s, int32_t sum) {
+    int32_t square = 0;
+    job.shift(s, square);
+    mine[s * job.voxels()] = job.weight(i, sum, square);
+  });
+}
+__global__ void vote_kernel(const __grid_constant__ FuseJob job, int first,
+                            const uint16_t* weights) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= job.voxels() || job.band[i] < 2) return;
+  const int a = first + static_cast<int>(blockIdx.y);
+  uint64_t votes[1 + kMaximumParts] = {};
+  for (int s = 0; s < kShifts; ++s) {
+    const uint16_t* from = weights + (blockIdx.y * kShifts + s) * job.voxels() + i;
+    uint32_t sum = 0;
+    int32_t square = 0;
+    for (int k = 0; k < kShifts; ++k) sum += from[job.shift(k, square)];
+    votes[0] += sum;
+    const int64_t there = i + job.shift(s, square);
+#pragma unroll
+    for (int k = 0; k < kMaximumParts; ++k) {
+      if (k >= job.parts) break;
+      votes[1 + k] += sum * job.share[(int64_t{a} * job.parts + k) * job.voxels() + there];
+    }
+  }
+  auto* const all = reinterpret_cast<unsigned long long*>(job.votes) + i;
+#pragma unroll
+  for (int k = 0; k <= kMaximumParts; ++k) {
+    if (k <= job.parts) atomicAdd(all + k * job.voxels(), votes[k]);
+  }
+}
+__global__ void count_kernel(const __grid_constant__ FuseJob job) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < job.voxels() && job.band[i] > 1) job.count_votes(i);
+}
+
+}  // namespace
+
+void fuse(const FuseJob& job, const Context& context) {
+  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
+  const cudaStream_t stream = larch::cuda::stream_of(context.device);
+  const auto blocks = static_cast<unsigned>((job.voxels() + kThreads - 1) / kThreads);
+  const auto atlases = static_cast<unsigned>(job.atlases);
+  smooth_kernel<<<atlases + 1, kRegisterThreads, 0, stream>>>(job);
+  register_kernel<<<atlases, kRegisterThreads, 0, stream>>>(job);
+  larch::cuda::check_launch("register_kernel");
+  LARCH_CUDA_CHECK(cudaMemsetAsync(job.least, 0x7f, static_cast<size_t>(job.voxels()) * 4, stream));
+  least_kernel<<<dim3(blocks, atlases), kThreads, 0, stream>>>(job);
+  factor_kernel<<<blocks, kThreads, 0, stream>>>(job);
+  const int64_t of_atlas = kShifts * job.voxels();
+  const int batch =
+      static_cast<int>(std::clamp<int64_t>(kMostWeightBytes / (2 * of_atlas), 1, job.atlases));
+  Buffer<uint16_t> weights(context.device, static_cast<size_t>(batch * of_atlas));
+  weights.set_zero();
+  for (int first = 0; first < job.atlases; first += batch) {
+    const dim3 grid(blocks, static_cast<unsigned>(std::min(batch, job.atlases - first)));
+    weight_kernel<<<grid, kThreads, 0, stream>>>(job, first, weights.data());
+    vote_kernel<<<grid, kThreads, 0, stream>>>(job, first, weights.data());
+  }
+  count_kernel<<<blocks, kThreads, 0, stream>>>(job);
+  larch::cuda::check_launch("count_kernel");
+  LARCH_CUDA_CHECK(cudaStreamSynchronize(stream));
+}
+
+}  // namespace larch::experts::cuda
