@@ -145,8 +145,8 @@ void fuse(const FuseJob& job, const Context& context) {
   least_kernel<<<dim3(blocks, atlases), kThreads, 0, stream>>>(job);
   factor_kernel<<<blocks, kThreads, 0, stream>>>(job);
   const int64_t of_atlas = kShifts * job.voxels();
-  const int batch =
-      static_cast<int>(std::clamp<int64_t>(kMostWeightBytes / (2 * of_atlas), 1, job.atlases));
+  const int64_t most = std::min(job.memory_bytes, kMostWeightBytes);
+  const int batch = static_cast<int>(std::clamp<int64_t>(most / (2 * of_atlas), 1, job.atlases));
   Buffer<uint16_t> weights(context.device, static_cast<size_t>(batch * of_atlas));
   weights.set_zero();
   for (int first = 0; first < job.atlases; first += batch) {

@@ -98,8 +98,9 @@ void ask_experts(const Model& model, const Volume<int16_t>& image, int64_t memor
   const voxels::ImageModel& m = image_model(model);
   if (m.experts.empty() || maps.probability.empty()) return;
   if (memory_bytes <= 0) memory_bytes = voxels::default_memory_bytes(context.device);
-  std::vector<Volume<float>> parts = experts::look_again(m.experts, image, m.space.intensity.steps,
-                                                         maps.probability, memory_bytes, context);
+  std::vector<Volume<float>> parts =
+      experts::look_again(m.experts, model.opened().experts, image, m.space.intensity.steps,
+                          maps.probability, memory_bytes, context);
   if (parts.empty()) {  // nothing was found at which they could look
     std::ranges::fill(maps.probability, 0.0F);
     return;

@@ -159,9 +159,12 @@ Model open_model(models::AnyModel model, const Device& device, const NetworkConf
       all.push_back(boundary::make_resident(std::move(one), device));
     }
   } else if (auto* forest = std::get_if<forest::Model>(&model)) {
+    opened.experts = experts::make_resident(forest->experts, device);
     opened.any = std::move(*forest);
   } else {
-    opened.any = std::move(std::get<pbt::Model>(model));
+    auto& trees = std::get<pbt::Model>(model);
+    opened.experts = experts::make_resident(trees.experts, device);
+    opened.any = std::move(trees);
   }
   return Model(std::make_shared<const Opened>(std::move(opened)));
 }

@@ -13,9 +13,10 @@
 
 namespace larch {
 
-/// Networks and boundaries are on the device; trees of voxels are sent with each image.
+/// Networks, boundaries and experts are on the device; trees of voxels are sent with each image.
 struct Model::Opened {
   std::variant<pbt::Model, forest::Model, hdn::ResidentModel, boundary::ResidentModels> any;
+  experts::Resident experts{};  ///< of the first two
 };
 
 /// The model as M. Throws UsageError, which says what is `needed`, if it is of another kind.

@@ -93,18 +93,27 @@ void add_atlases(const std::vector<experts::TrainingCase>& cases, size_t most, i
 /// Compares trees, experts, and experts with the votes of atlases on cases that none of them
 /// learned from.
 struct Comparison {
+  const experts::Trained& trained;
+  experts::Resident all{};
+  std::vector<experts::Resident> without_fold{};
   voxels::ThresholdSearch trees{1}, experts{1}, atlases{1};
 
-  void add(const experts::Trained& trained, const experts::TrainingCase& one, int number, int steps,
-           const Context& context) {
+  Comparison(const experts::Trained& of, const Device& device)
+      : trained(of), all(experts::make_resident(of.all, device)) {
+    for (const experts::Experts& one : of.without_fold) {
+      without_fold.push_back(experts::make_resident(one, device));
+    }
+  }
+  void add(const experts::TrainingCase& one, int number, int steps, const Context& context) {
     const int64_t memory_bytes = voxels::default_memory_bytes(context.device);
     add_case(one.probability, one.part, trees);
-    auto parts = experts::look_again(trained.without_fold[static_cast<size_t>(one.fold)], one.image,
+    const auto fold = static_cast<size_t>(one.fold);
+    auto parts = experts::look_again(trained.without_fold[fold], without_fold[fold], one.image,
                                      steps, one.probability, memory_bytes, context);
     if (parts.empty()) parts.emplace_back(one.image.grid());
     add_case(experts::together(parts), one.part, experts);
     if (trained.all.atlases.empty()) return;
-    experts::ask_atlases(trained.all, one.image, steps, number, memory_bytes, parts, context);
+    experts::ask_atlases(trained.all, all, one.image, steps, number, memory_bytes, parts, context);
     add_case(experts::together(parts), one.part, atlases);
   }
 };
@@ -115,9 +124,9 @@ template <class M>
 void keep_better(M& model, experts::Trained trained,
                  const std::vector<experts::TrainingCase>& cases, bool wanted,
                  voxels::TrainReport& report, const Context& context) {
-  Comparison unseen;
+  Comparison unseen(trained, context.device);
   for (size_t i = 0; i < cases.size(); ++i) {
-    unseen.add(trained, cases[i], static_cast<int>(i), model.space.intensity.steps, context);
+    unseen.add(cases[i], static_cast<int>(i), model.space.intensity.steps, context);
   }
   const auto alone = unseen.trees.best(), voted = unseen.atlases.best();
   auto better = unseen.experts.best();

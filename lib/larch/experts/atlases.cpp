@@ -45,7 +45,7 @@ FromFrame from_frame(const Frame& frame, bool turns, const Vec3d& spacing_mm, co
 
 int16_t intensity(const Volume<int16_t>& image, int steps, Vec3i at) {
   for (int axis = 0; axis < 3; ++axis) at[axis] = image::clamp_index(at[axis], image.size()[axis]);
-  return static_cast<int16_t>(image(at) * kFullIntensity / steps);
+  return static_cast<int16_t>(Channels::limited(image(at) * kFullIntensity / steps));
 }
 
 AtlasView view_of(const Atlas& atlas, const FromFrame& target) {
@@ -84,15 +84,16 @@ void join(std::vector<Volume<float>>& said, const Vec3i& at, const int32_t* vote
   }
 }
 
-/// `stored`: voxels of the atlases and the piece.
-void require_memory(const FuseJob& job, int64_t stored, int64_t memory_bytes,
-                    const Context& context) {
+/// Returns what a job leaves of the memory.
+int64_t memory_beside(const FuseJob& job, const Resident& resident, int64_t memory_bytes,
+                      const Context& context) {
   const int64_t votes = 8 * (1 + job.parts);
   const int64_t of_voxel =
-      11 + votes + 4 * job.parts + job.atlases * (2 + job.parts) +
+      18 + votes + 4 * job.parts + job.atlases * (2 + job.parts) +
       (context.device.is_cuda() ? 2 * kShifts : context.threads * (20 + votes));
-  const int64_t needed = stored * 7 + job.voxels() * of_voxel + job.atlases * job.node_count() * 24;
-  if (needed <= memory_bytes) return;
+  const int64_t needed = resident.bytes() + 4 * static_cast<int64_t>(resident.atlas_parts.size()) +
+                         job.voxels() * of_voxel + job.atlases * job.node_count() * 24;
+  if (needed <= memory_bytes) return memory_bytes - needed;
   throw MemoryError("the atlases of the model need " + std::to_string(needed) +
                     " bytes for the structure in this image, and may take " +
                     std::to_string(memory_bytes));
@@ -106,6 +107,78 @@ std::vector<uint16_t> weight_table() {
   table.push_back(0);
   return table;
 }
+
+/// Returns which voxels of a piece are asked for (2) or beside such a voxel (1).
+std::vector<uint8_t> wanted_in(const FuseJob& job, const Volume<uint8_t>& band,
+                               const Vec3i& origin) {
+  std::vector<uint8_t> wanted(static_cast<size_t>(job.voxels()), 0);
+  for (int64_t i = 0; i < job.voxels(); ++i) {
+    const Vec3i at = voxel_of(i, job.size) + origin;
+    if (!band.grid().contains(at) || band(at) == 0) continue;
+    for (int s = 0; s < kShifts; ++s) {
+      int32_t square = 0;
+      uint8_t& beside = wanted[static_cast<size_t>(i + job.shift(s, square))];
+      beside = std::max<uint8_t>(beside, square == 0 ? 2 : 1);
+    }
+  }
+  return wanted;
+}
+
+/// Holds a job with all that its pointers are of.
+struct Fusion {
+  FuseJob job{};
+  Buffer<int16_t> image{}, smooth{}, spare{}, warped{};
+  Buffer<AtlasView> views{};
+  Buffer<uint8_t> band{}, share{};
+  Buffer<uint16_t> table{};
+  Buffer<int32_t> moved{}, moved_spare{}, least{}, out{};
+  Buffer<uint32_t> factor{};
+  Buffer<uint64_t> votes{};
+
+  /// Finds the ways from the piece to the atlases, all but one.
+  void load(const Experts& experts, const Resident& resident, int left_out, const FromFrame& target,
+            const std::vector<int16_t>& piece, const Device& device) {
+    image = Buffer<int16_t>(device, piece);
+    smooth = Buffer<int16_t>(device, piece.size() + resident.atlas_images.size());
+    spare = Buffer<int16_t>(device, smooth.size());
+    std::vector<AtlasView> all;
+    int64_t first = 0;
+    for (int a = 0; a < std::ssize(experts.atlases); ++a) {
+      const Atlas& atlas = experts.atlases[static_cast<size_t>(a)];
+      if (a != left_out && !atlas.image.empty()) {
+        all.push_back(view_of(atlas, target));
+        all.back().image = resident.atlas_images.data() + first;
+        all.back().part = resident.atlas_parts.data() + first;
+        all.back().smooth = smooth.data() + first;
+        all.back().spare = spare.data() + first;
+      }
+      first += std::ssize(atlas.image);
+    }
+    job.image = image.data();
+    job.smooth = smooth.data() + first;
+    all.push_back({job.image, smooth.data() + first, spare.data() + first, nullptr, job.size});
+    views = Buffer<AtlasView>(device, all);
+    job.views = views.data();
+  }
+  void allocate(const std::vector<uint8_t>& wanted, const Device& device) {
+    const auto voxels = static_cast<size_t>(job.voxels()), n = static_cast<size_t>(job.atlases);
+    const auto nodes = static_cast<size_t>(job.node_count());
+    const auto parts = static_cast<size_t>(job.parts);
+    job.band = (band = Buffer<uint8_t>(device, wanted)).data();
+    job.table = (table = Buffer<uint16_t>(device, weight_table())).data();
+    job.moved = (moved = Buffer<int32_t>(device, n * 3 * nodes)).data();
+    job.spare = (moved_spare = Buffer<int32_t>(device, n * 3 * nodes)).data();
+    job.warped = (warped = Buffer<int16_t>(device, n * voxels)).data();
+    job.share = (share = Buffer<uint8_t>(device, n * parts * voxels)).data();
+    job.least = (least = Buffer<int32_t>(device, voxels)).data();
+    job.factor = (factor = Buffer<uint32_t>(device, voxels)).data();
+    job.votes = (votes = Buffer<uint64_t>(device, (1 + parts) * voxels)).data();
+    job.out = (out = Buffer<int32_t>(device, parts * voxels)).data();
+    moved.set_zero();
+    votes.set_zero();
+    out.set_zero();
+  }
+};
 
 }  // namespace
 
@@ -141,8 +214,9 @@ Atlas make_atlas(const Experts& experts, const Volume<int16_t>& image, const Vol
   return atlas;
 }
 
-void ask_atlases(const Experts& experts, const Volume<int16_t>& image, int steps, int left_out,
-                 int64_t memory_bytes, std::vector<Volume<float>>& said, const Context& context) {
+void ask_atlases(const Experts& experts, const Resident& resident, const Volume<int16_t>& image,
+                 int steps, int left_out, int64_t memory_bytes, std::vector<Volume<float>>& said,
+                 const Context& context) {
   if (said.empty()) return;
   const Volume<float> found = together(said);
   std::optional<Frame> frame = frame_of(found, context);
@@ -150,91 +224,40 @@ void ask_atlases(const Experts& experts, const Volume<int16_t>& image, int steps
   align(*frame, rotation_matrix(experts.mean_axes));
   const Volume<uint8_t> band = band_of(found);
   const auto [lo, hi] = box_of(band);
-  const Device& device = context.device;
   // The piece is padded, so that no shift leaves it, and odd along each axis, so that its last
   // voxels are nodes.
-  FuseJob job;
+  Fusion fusion;
+  FuseJob& job = fusion.job;
   const Vec3i origin = lo - Vec3i{kMargin, kMargin, kMargin};
   for (int axis = 0; axis < 3; ++axis) job.size[axis] = (hi[axis] - lo[axis] + 2 * kMargin + 1) | 1;
   job.nodes = {job.size.x / 2 + 1, job.size.y / 2 + 1, job.size.z / 2 + 1};
-  const auto voxels = static_cast<size_t>(job.voxels());
-  std::vector<int16_t> values(voxels);
-  std::vector<uint8_t> wanted(voxels, 0);
-  for (size_t i = 0; i < voxels; ++i) {
-    const Vec3i at = voxel_of(static_cast<int64_t>(i), job.size) + origin;
-    values[i] = intensity(image, steps, at);
-    if (!image.grid().contains(at) || band(at) == 0) continue;
-    for (int s = 0; s < kShifts; ++s) {
-      int32_t square = 0;
-      uint8_t& beside = wanted[static_cast<size_t>(static_cast<int64_t>(i) + job.shift(s, square))];
-      beside = std::max<uint8_t>(beside, square == 0 ? 2 : 1);
-    }
+  job.parts = experts.parts;
+  for (int a = 0; a < std::ssize(experts.atlases); ++a) {
+    if (a != left_out && !experts.atlases[static_cast<size_t>(a)].image.empty()) ++job.atlases;
+  }
+  if (job.atlases == 0) return;
+  job.memory_bytes = memory_beside(job, resident, memory_bytes, context);
+  std::vector<int16_t> piece(static_cast<size_t>(job.voxels()));
+  for (size_t i = 0; i < piece.size(); ++i) {
+    piece[i] = intensity(image, steps, voxel_of(static_cast<int64_t>(i), job.size) + origin);
   }
   const FromFrame target = from_frame(*frame, experts.turns != 0, image.grid().spacing_mm, origin);
-  std::vector<AtlasView> views;
-  std::vector<int8_t> parts;
-  for (int a = 0; a < std::ssize(experts.atlases); ++a) {
-    const Atlas& atlas = experts.atlases[static_cast<size_t>(a)];
-    if (a == left_out || atlas.image.empty()) continue;
-    views.push_back(view_of(atlas, target));
-    values.insert(values.end(), atlas.image.begin(), atlas.image.end());
-    parts.insert(parts.end(), atlas.part.begin(), atlas.part.end());
-  }
-  if (views.empty()) return;
-  job.atlases = static_cast<int32_t>(views.size());
-  job.parts = experts.parts;
-  views.emplace_back().size = job.size;
-  std::ranges::rotate(values, values.begin() + job.voxels());  // the piece is behind the atlases
-  const Buffer<int16_t> images(device, values);
-  const Buffer<int8_t> parts_there(device, parts);
-  Buffer<int16_t> smooth(device, values.size()), beside(device, values.size());
-  int64_t first = 0;
-  for (AtlasView& view : views) {
-    view.image = images.data() + first;
-    view.smooth = smooth.data() + first;
-    view.spare = beside.data() + first;
-    view.part = parts_there.data() + first;
-    first += int64_t{view.size.x} * view.size.y * view.size.z;
-  }
-  require_memory(job, std::ssize(values), memory_bytes, context);
-  const auto nodes = static_cast<size_t>(job.node_count()), n = views.size() - 1;
-  const Buffer<AtlasView> views_there(device, views);
-  const Buffer<uint8_t> band_there(device, wanted);
-  const Buffer<uint16_t> table(device, weight_table());
-  Buffer<int32_t> moved(device, n * 3 * nodes), spare(device, n * 3 * nodes);
-  Buffer<int16_t> warped(device, n * voxels);
-  Buffer<uint8_t> share(device, n * static_cast<size_t>(job.parts) * voxels);
-  Buffer<int32_t> least(device, voxels);
-  Buffer<uint32_t> factor(device, voxels);
-  Buffer<uint64_t> votes(device, (1 + static_cast<size_t>(job.parts)) * voxels);
-  Buffer<int32_t> out(device, static_cast<size_t>(job.parts) * voxels);
-  moved.set_zero();
-  votes.set_zero();
-  out.set_zero();
-  job.views = views_there.data();
-  job.image = views.back().image;
-  job.smooth = views.back().smooth;
-  job.band = band_there.data();
-  job.table = table.data();
-  job.moved = moved.data();
-  job.spare = spare.data();
-  job.warped = warped.data();
-  job.share = share.data();
-  job.least = least.data();
-  job.factor = factor.data();
-  job.votes = votes.data();
-  job.out = out.data();
-  kFuse(device, job, context);
-  const std::vector<int32_t> votes_for = out.to_vector();
-  for (size_t i = 0; i < voxels; ++i) {
+  const std::vector<uint8_t> wanted = wanted_in(job, band, origin);
+  fusion.load(experts, resident, left_out, target, piece, context.device);
+  fusion.allocate(wanted, context.device);
+  context.throw_if_stopped("stopped while atlases were registered");
+  kFuse(context.device, job, context);
+  const std::vector<int32_t> votes = fusion.out.to_vector();
+  for (size_t i = 0; i < wanted.size(); ++i) {
     if (wanted[i] != 2) continue;
-    join(said, voxel_of(static_cast<int64_t>(i), job.size) + origin, votes_for.data() + i, voxels);
+    const Vec3i at = voxel_of(static_cast<int64_t>(i), job.size) + origin;
+    join(said, at, votes.data() + i, wanted.size());
   }
 }
 
 namespace {
 
-/// Blurs rows of a volume along an axis.
+/// Blurs a volume along an axis, row by row.
 template <class T>
 void blur_rows(const T* in, T* out, const Vec3i& size, int axis) {
   const int64_t width = size.x, plane = width * size.y;
@@ -279,12 +302,14 @@ void register_atlas(const FuseJob& job, int a) {
   }
 }
 
-/// Holds the differences of the patches of an atlas, moved by a shift, of a range of voxels.
-struct Differences {
+/// Holds a value for each voxel, and room for their sums.
+struct Sums {
   std::vector<int32_t> a, b;
 
-  /// Sums three neighbours along each axis; those at the ends of the range are not known.
-  void box_sum(const FuseJob& job) {
+  explicit Sums(const FuseJob& job)
+      : a(static_cast<size_t>(job.voxels())), b(static_cast<size_t>(job.voxels())) {}
+  /// Sums three neighbours along each axis; the ends are wrong, but nobody asks for them.
+  void of_boxes(const FuseJob& job) {
     const int64_t n = std::ssize(a);
     for (int axis = 0; axis < 3; ++axis) {
       const int64_t s = job.step(axis == 0, axis == 1, axis == 2);
@@ -294,24 +319,78 @@ struct Differences {
       std::swap(a, b);
     }
   }
-  void compare(const FuseJob& job, int atlas, int64_t shift) {
-    const int64_t n = job.voxels(), first = std::max<int64_t>(0, -shift);
-    const int64_t last = std::min(n, n - shift);
-    const int16_t* x = job.image;
-    const int16_t* y = job.warped + atlas * n + shift;
-    for (int64_t i = first; i < last; ++i) {
-      const int32_t d = x[i] - y[i];
-      a[static_cast<size_t>(i)] = d * d;
-    }
-    box_sum(job);
-  }
 };
+
+/// Calls use(atlas, shift, square of its length, differences of patches) for all shifts of atlases
+/// from `begin` to `end`.
+template <class Use>
+void for_shifts(const FuseJob& job, int64_t begin, int64_t end, const Use& use) {
+  Sums differences(job);
+  const int64_t n = job.voxels();
+  for (int64_t a = begin; a < end; ++a) {
+    for (int s = 0; s < kShifts; ++s) {
+      int32_t square = 0;
+      const int64_t shift = job.shift(s, square);
+      const int16_t* x = job.image;
+      const int16_t* y = job.warped + a * n + shift;
+      int32_t* to = differences.a.data();
+      for (int64_t i = std::max<int64_t>(0, -shift); i < std::min(n, n - shift); ++i) {
+        to[i] = (x[i] - y[i]) * (x[i] - y[i]);
+      }
+      differences.of_boxes(job);
+      use(a, shift, square, differences.a.data());
+    }
+  }
+}
+
+void find_least(const FuseJob& job, const std::vector<int64_t>& near, const Context& context,
+                int64_t grain) {
+  const int64_t n = job.voxels();
+  std::mutex mutex;
+  std::fill_n(job.least, n, 0x7fffffff);
+  parallel_for(context.threads, job.atlases, grain, [&](int64_t begin, int64_t end) {
+    std::vector<int32_t> least(static_cast<size_t>(n), 0x7fffffff);
+    int32_t* m = least.data();
+    for_shifts(job, begin, end, [&](int64_t, int64_t, int32_t, const int32_t* d) {
+      for (int64_t i = 0; i < n; ++i) m[i] = d[i] < m[i] ? d[i] : m[i];
+    });
+    const std::lock_guard lock(mutex);
+    for (const int64_t i : near) job.least[i] = std::min(job.least[i], m[i]);
+  });
+  for (const int64_t i : near) job.set_factor(i);
+}
+
+void vote(const FuseJob& job, const std::vector<int64_t>& near, const Context& context,
+          int64_t grain) {
+  const int64_t n = job.voxels();
+  std::mutex mutex;
+  parallel_for(context.threads, job.atlases, grain, [&](int64_t begin, int64_t end) {
+    Sums weights(job);
+    std::vector<uint64_t> votes(static_cast<size_t>(n * (1 + job.parts)), 0);
+    for_shifts(job, begin, end, [&](int64_t a, int64_t shift, int32_t square, const int32_t* d) {
+      std::ranges::fill(weights.a, 0);
+      int32_t* w = weights.a.data();
+      for (const int64_t i : near) w[i] = job.weight(i, d[i], square);
+      weights.of_boxes(job);
+      w = weights.a.data();
+      for (const int64_t i : near) {
+        if (job.band[i] < 2) continue;
+        const auto weight = static_cast<uint64_t>(w[i]);
+        votes[static_cast<size_t>(i)] += weight;
+        for (int k = 0; k < job.parts; ++k) {
+          votes[static_cast<size_t>((k + 1) * n + i)] +=
+              weight * job.share[(a * job.parts + k) * n + i + shift];
+        }
+      }
+    });
+    const std::lock_guard lock(mutex);
+    for (size_t i = 0; i < votes.size(); ++i) job.votes[i] += votes[i];
+  });
+}
 
 }  // namespace
 
 void cpu::fuse(const FuseJob& job, const Context& context) {
-  const int64_t n = job.voxels();
-  const auto size = static_cast<size_t>(n);
   parallel_for_each(context.threads, job.atlases + 1, 1, [&](int64_t a) {
     const AtlasView& view = job.views[a];
     blur_rows(view.image, view.smooth, view.size, 0);
@@ -320,63 +399,18 @@ void cpu::fuse(const FuseJob& job, const Context& context) {
   });
   parallel_for_each(context.threads, job.atlases, 1, [&](int64_t a) {
     register_atlas(job, static_cast<int>(a));
-    for (int64_t i = 0; i < n; ++i) job.warp(static_cast<int>(a), i);
+    for (int64_t i = 0; i < job.voxels(); ++i) job.warp(static_cast<int>(a), i);
   });
-  std::vector<int64_t> near, asked;
-  for (int64_t i = 0; i < n; ++i) {
+  std::vector<int64_t> near;
+  for (int64_t i = 0; i < job.voxels(); ++i) {
     if (job.band[i] > 0) near.push_back(i);
-    if (job.band[i] > 1) asked.push_back(i);
   }
   const int64_t grain = (job.atlases + context.threads - 1) / context.threads;
-  std::mutex mutex;
-  std::fill_n(job.least, n, 0x7fffffff);
-  parallel_for(context.threads, job.atlases, grain, [&](int64_t begin, int64_t end) {
-    Differences differences{std::vector<int32_t>(size), std::vector<int32_t>(size)};
-    std::vector<int32_t> least(size, 0x7fffffff);
-    for (int64_t a = begin; a < end; ++a) {
-      for (int s = 0; s < kShifts; ++s) {
-        int32_t square = 0;
-        differences.compare(job, static_cast<int>(a), job.shift(s, square));
-        const int32_t* d = differences.a.data();
-        int32_t* m = least.data();
-        for (int64_t i = 0; i < n; ++i) m[i] = d[i] < m[i] ? d[i] : m[i];
-      }
-    }
-    const std::lock_guard lock(mutex);
-    for (const int64_t i : near) {
-      job.least[i] = std::min(job.least[i], least[static_cast<size_t>(i)]);
-    }
-  });
-  for (const int64_t i : near) job.set_factor(i);
-  parallel_for(context.threads, job.atlases, grain, [&](int64_t begin, int64_t end) {
-    Differences differences{std::vector<int32_t>(size), std::vector<int32_t>(size)};
-    Differences weights = differences;
-    std::vector<uint64_t> votes(size * (1 + static_cast<size_t>(job.parts)), 0);
-    for (int64_t a = begin; a < end; ++a) {
-      for (int s = 0; s < kShifts; ++s) {
-        int32_t square = 0;
-        const int64_t shift = job.shift(s, square);
-        differences.compare(job, static_cast<int>(a), shift);
-        std::ranges::fill(weights.a, 0);
-        for (const int64_t i : near) {
-          weights.a[static_cast<size_t>(i)] =
-              job.weight(i, differences.a[static_cast<size_t>(i)], square);
-        }
-        weights.box_sum(job);
-        for (const int64_t i : asked) {
-          const auto weight = static_cast<uint64_t>(weights.a[static_cast<size_t>(i)]);
-          votes[static_cast<size_t>(i)] += weight;
-          for (int k = 0; k < job.parts; ++k) {
-            votes[static_cast<size_t>((k + 1) * n + i)] +=
-                weight * job.share[(a * job.parts + k) * n + i + shift];
-          }
-        }
-      }
-    }
-    const std::lock_guard lock(mutex);
-    for (size_t i = 0; i < votes.size(); ++i) job.votes[i] += votes[i];
-  });
-  for (const int64_t i : asked) job.count_votes(i);
+  find_least(job, near, context, grain);
+  vote(job, near, context, grain);
+  for (const int64_t i : near) {
+    if (job.band[i] > 1) job.count_votes(i);
+  }
 }
 
 }  // namespace larch::experts

@@ -86,6 +86,7 @@ struct FuseJob {
   Vec3i size{};                      ///< of the piece
   Vec3i nodes{};                     ///< of displacements, on every second voxel
   int32_t atlases = 0, parts = 0;    ///< their numbers
+  int64_t memory_bytes = 0;          ///< that may be taken beside what stands here
   const AtlasView* views = nullptr;  ///< of the atlases, then of the piece
   const int16_t* image = nullptr;    ///< the piece
   const int16_t* smooth = nullptr;   ///< the same, blurred

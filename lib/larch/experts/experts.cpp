@@ -73,16 +73,11 @@ bool is_sound(const Atlas& atlas, int parts) {
     voxels *= atlas.size[axis];
   }
   return std::ssize(atlas.image) == voxels && std::ssize(atlas.part) == voxels &&
-         std::ranges::all_of(atlas.image, [](int v) { return v >= 0 && v <= kFullIntensity; }) &&
+         std::ranges::all_of(atlas.image, [](int v) { return std::abs(v) <= kLimit; }) &&
          std::ranges::all_of(atlas.part, [=](int p) { return p >= -1 && p < parts; }) &&
          std::ranges::all_of(atlas.index_from_frame,
                              [](double v) { return std::abs(v) <= kFarthestMm; });
 }
-
-/// Holds the experts of a model on a device.
-struct Resident {
-  Buffer<int32_t> entries, beta;
-};
 
 /// Writes the slices from `lo` to `hi` of the probabilities of all parts.
 void read_slab(const Experts& experts, const Resident& resident, const Volume<int16_t>& image,
@@ -156,6 +151,20 @@ void check_experts(const Experts& experts, size_t parts) {
   }
   const double length = dot(experts.mean_axes, experts.mean_axes);
   if (!(length > 0.999 && length < 1.001)) refuse("have axes that are no rotation");
+}
+
+Resident make_resident(const Experts& experts, const Device& device) {
+  Resident resident{Buffer<int32_t>(device, experts.entries),
+                    Buffer<int32_t>(device, experts.beta)};
+  std::vector<int16_t> images;
+  std::vector<int8_t> parts;
+  for (const Atlas& atlas : experts.atlases) {
+    images.insert(images.end(), atlas.image.begin(), atlas.image.end());
+    parts.insert(parts.end(), atlas.part.begin(), atlas.part.end());
+  }
+  resident.atlas_images = Buffer<int16_t>(device, images);
+  resident.atlas_parts = Buffer<int8_t>(device, parts);
+  return resident;
 }
 
 std::optional<Frame> frame_of(const Volume<float>& probability, const Context& context) {
@@ -274,18 +283,17 @@ Volume<float> together(const std::vector<Volume<float>>& parts) {
   return sum;
 }
 
-std::vector<Volume<float>> look_again(const Experts& experts, const Volume<int16_t>& image,
-                                      int steps, const Volume<float>& probability,
-                                      int64_t memory_bytes, const Context& context) {
+std::vector<Volume<float>> look_again(const Experts& experts, const Resident& resident,
+                                      const Volume<int16_t>& image, int steps,
+                                      const Volume<float>& probability, int64_t memory_bytes,
+                                      const Context& context) {
   std::optional<Frame> frame = frame_of(probability, context);
   if (!frame) return {};
   align(*frame, rotation_matrix(experts.mean_axes));
   const Volume<uint8_t> band = band_of(probability);
   const auto [lo, hi] = box_of(band);
   std::vector<Volume<float>> out(static_cast<size_t>(experts.parts), Volume<float>(image.grid()));
-  const Resident resident{Buffer<int32_t>(context.device, experts.entries),
-                          Buffer<int32_t>(context.device, experts.beta)};
-  const auto model_bytes = static_cast<int64_t>(4 * (experts.entries.size() + experts.beta.size()));
+  const int64_t model_bytes = resident.bytes();
   const int64_t margin = 2 * (kReach + kSmoothReach);
   const int64_t slice =
       (hi.x - lo.x + 1 + margin) * (hi.y - lo.y + 1 + margin) * bytes_per_voxel(experts.parts);
@@ -301,7 +309,7 @@ std::vector<Volume<float>> look_again(const Experts& experts, const Volume<int16
     read_slab(experts, resident, image, steps, *frame, band, {lo.x, lo.y, static_cast<int32_t>(z)},
               {hi.x, hi.y, last}, out, context);
   }
-  ask_atlases(experts, image, steps, -1, memory_bytes, out, context);
+  ask_atlases(experts, resident, image, steps, -1, memory_bytes, out, context);
   return out;
 }
 

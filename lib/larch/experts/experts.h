@@ -28,7 +28,7 @@ struct Part {
 struct Atlas {
   Vec3i size{};
   std::array<double, 12> index_from_frame{};  ///< rows of three and an offset, from the frame
-  std::vector<int16_t> image{};               ///< 0 to kFullIntensity
+  std::vector<int16_t> image{};               ///< up to kLimit
   std::vector<int8_t> part{};                 ///< the structure of a voxel; -1: none
 };
 
@@ -44,6 +44,18 @@ struct Experts {
 
   bool empty() const { return parts == 0; }
 };
+
+/// Holds experts and atlases on a device, for any number of images.
+struct Resident {
+  Buffer<int32_t> entries{}, beta{};
+  Buffer<int16_t> atlas_images{};  ///< one after another
+  Buffer<int8_t> atlas_parts{};    ///< the same
+
+  int64_t bytes() const {
+    return static_cast<int64_t>(4 * (entries.size() + beta.size()) + 3 * atlas_parts.size());
+  }
+};
+Resident make_resident(const Experts& experts, const Device& device);
 
 /// Throws InputError that says which invariant failed. `parts`: structures of the model.
 void check_experts(const Experts& experts, size_t parts);
@@ -85,12 +97,13 @@ Piece make_piece(const Volume<int16_t>& image, int steps, const Vec3i& lo, const
 Volume<float> together(const std::vector<Volume<float>>& parts);
 
 /// Returns the probability of each part, 0 outside of the band; none if nothing was found to look
-/// at. `image` and `probability` (of the structures together) are in model space. The image is
-/// worked on in slabs of memory_bytes, on which the result does not depend. Throws MemoryError, and
-/// Stopped.
-std::vector<Volume<float>> look_again(const Experts& experts, const Volume<int16_t>& image,
-                                      int steps, const Volume<float>& probability,
-                                      int64_t memory_bytes, const Context& context);
+/// at. `resident`: the experts on the device. `image` and `probability` (of the structures
+/// together) are in model space. The image is worked on in slabs of memory_bytes, on which the
+/// result does not depend. Throws MemoryError, and Stopped.
+std::vector<Volume<float>> look_again(const Experts& experts, const Resident& resident,
+                                      const Volume<int16_t>& image, int steps,
+                                      const Volume<float>& probability, int64_t memory_bytes,
+                                      const Context& context);
 
 namespace cpu {
 void read(const ReadJob& job, const Context& context);

@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include "larch/core/error.h"
+#include "larch/experts/atlases.h"
 #include "tests/unit/experts/experts_fixtures.h"
 
 namespace larch::experts {
@@ -37,8 +38,8 @@ const Experts& white_experts() {
 /// What experts say of an image, of one structure.
 std::vector<float> look(const WhiteVoxels& one, int64_t bytes = kMuchMemory, int threads = 2,
                         const Experts& experts = white_experts(), size_t part = 0) {
-  const auto found =
-      look_again(experts, one.image, kFullIntensity, one.probability, bytes, context_of(threads));
+  const auto found = look_again(experts, make_resident(experts, Device::cpu()), one.image,
+                                kFullIntensity, one.probability, bytes, context_of(threads));
   if (found.empty()) return {};
   return {found[part].begin(), found[part].end()};
 }
@@ -165,6 +166,84 @@ TEST_CASE("cases in which nothing is found are left out, and a fold of such alon
   CHECK_FALSE(fixtures::train_experts(all, 1, context_of(2)).all.empty());
   std::ranges::fill(all[3].probability, 0.0F);
   CHECK_THROWS_AS(fixtures::train_experts(all, 1, context_of(2)), InputError);
+}
+
+/// A bright ellipsoid in mottled surroundings: its image, whether a voxel is of it, and what has
+/// been found so far, which is too large.
+WhiteVoxels bright_ellipsoid(const Grid& grid, const Vec3d& centre, const Vec3d& half) {
+  WhiteVoxels one{Volume<int16_t>(grid), Volume<float>(grid), Volume<int8_t>(grid)};
+  for (int64_t i = 0; i < grid.voxels(); ++i) {
+    const Vec3d at = grid.voxel(i).cast<double>() - centre;
+    const bool inside = fixtures::in_ellipsoid(at, half);
+    one.part[i] = inside ? 0 : TrainingCase::kNone;
+    one.probability[i] = fixtures::in_ellipsoid(at, half * 1.3) ? 0.45F : 0.0F;
+    const auto mottles = static_cast<int16_t>(hash_below(3, 4, static_cast<uint64_t>(i), 90));
+    one.image[i] = static_cast<int16_t>((inside ? 700 : 300) + mottles);
+  }
+  return one;
+}
+const WhiteVoxels& atlas_case() {
+  static const WhiteVoxels one =
+      bright_ellipsoid(fixtures::grid_of({26, 20, 18}), {12, 9, 8}, {8, 5, 4});
+  return one;
+}
+Experts with_atlas() {
+  Experts experts;
+  experts.parts = experts.turns = 1;
+  experts.mean_axes = {1, 0, 0, 0};
+  experts.atlases.push_back(
+      make_atlas(experts, atlas_case().image, atlas_case().part, kFullIntensity, context_of(1)));
+  return experts;
+}
+std::vector<Volume<float>> voted(const WhiteVoxels& one, int left_out = -1, int threads = 2,
+                                 int64_t bytes = kMuchMemory) {
+  std::vector<Volume<float>> said;
+  said.push_back(mapped<float>(one.probability, [](float p) { return p; }));
+  const Experts experts = with_atlas();
+  ask_atlases(experts, make_resident(experts, Device::cpu()), one.image, kFullIntensity, left_out,
+              bytes, said, context_of(threads));
+  return said;
+}
+
+TEST_CASE("a single atlas finds its structure elsewhere, larger, and at the border of an image") {
+  const auto check = [](const WhiteVoxels& one) {
+    const Volume<float> p = voted(one)[0];
+    int64_t found = 0, right = 0, all = 0;
+    for (int64_t i = 0; i < p.voxels(); ++i) {
+      found += p[i] > 0.5F;
+      right += p[i] > 0.5F && one.part[i] == 0;
+      all += one.part[i] == 0;
+    }
+    CHECK(all > 100);
+    CHECK(2 * right > 0.93 * static_cast<double>(found + all));
+  };
+  check(atlas_case());
+  check(bright_ellipsoid(fixtures::grid_of({31, 27, 22}), {17, 14, 10}, {9, 6, 4.5}));
+  check(bright_ellipsoid(fixtures::grid_of({26, 20, 18}), {12, 9, 1}, {8, 5, 4}));
+  check(bright_ellipsoid(fixtures::grid_of({26, 20, 18}), {4, 9, 8}, {8, 5, 4}));
+}
+
+TEST_CASE("an atlas does not vote where it is left out, or where nothing was found") {
+  WhiteVoxels one = atlas_case();
+  CHECK(std::ranges::equal(voted(one, 0)[0], one.probability));
+  std::ranges::fill(one.probability, 0.39F);
+  CHECK(std::ranges::equal(voted(one)[0], one.probability));
+  std::ranges::fill(one.part, TrainingCase::kNone);
+  CHECK(make_atlas(with_atlas(), one.image, one.part, kFullIntensity, context_of(1)).image.empty());
+}
+
+TEST_CASE("votes do not depend on threads, and too little memory is refused") {
+  const WhiteVoxels& one = atlas_case();
+  CHECK(std::ranges::equal(voted(one, -1, 1)[0], voted(one, -1, 3)[0]));
+  std::string message = "need 0";
+  try {
+    voted(one, -1, 2, 1000);
+  } catch (const MemoryError& error) {
+    message = error.what();
+  }
+  const int64_t needed = std::stoll(message.substr(message.find("need ") + 5));
+  CHECK_NOTHROW(voted(one, -1, 2, needed));
+  CHECK_THROWS_AS(voted(one, -1, 2, needed - 1), MemoryError);
 }
 
 }  // namespace
