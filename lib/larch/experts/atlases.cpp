@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/core/portable_math.h"
+#include "larch/filters/components.h"
 
 namespace larch::experts {
 namespace {
@@ -108,22 +110,6 @@ std::vector<uint16_t> weight_table() {
   return table;
 }
 
-/// Returns which voxels of a piece are asked for (2) or beside such a voxel (1).
-std::vector<uint8_t> wanted_in(const FuseJob& job, const Volume<uint8_t>& band,
-                               const Vec3i& origin) {
-  std::vector<uint8_t> wanted(static_cast<size_t>(job.voxels()), 0);
-  for (int64_t i = 0; i < job.voxels(); ++i) {
-    const Vec3i at = voxel_of(i, job.size) + origin;
-    if (!band.grid().contains(at) || band(at) == 0) continue;
-    for (int s = 0; s < kShifts; ++s) {
-      int32_t square = 0;
-      uint8_t& beside = wanted[static_cast<size_t>(i + job.shift(s, square))];
-      beside = std::max<uint8_t>(beside, square == 0 ? 2 : 1);
-    }
-  }
-  return wanted;
-}
-
 /// Holds a job with all that its pointers are of.
 struct Fusion {
   FuseJob job{};
@@ -202,15 +188,10 @@ Atlas make_atlas(const Experts& experts, const Volume<int16_t>& image, const Vol
     for (int k = 0; k < 3; ++k) out[k] = from.matrix.m[row][k];
     out[3] = from.offset[row];
   }
-  Vec3i at;
-  for (at.z = lo.z; at.z <= hi.z; ++at.z) {
-    for (at.y = lo.y; at.y <= hi.y; ++at.y) {
-      for (at.x = lo.x; at.x <= hi.x; ++at.x) {
-        atlas.image.push_back(intensity(image, steps, at));
-        atlas.part.push_back(std::max(part(at), int8_t{-1}));
-      }
-    }
-  }
+  for_piece(lo, atlas.size, [&](size_t, const Vec3i& at) {
+    atlas.image.push_back(intensity(image, steps, at));
+    atlas.part.push_back(std::max(part(at), int8_t{-1}));
+  });
   return atlas;
 }
 
@@ -238,21 +219,22 @@ void ask_atlases(const Experts& experts, const Resident& resident, const Volume<
   if (job.atlases == 0) return;
   job.memory_bytes = memory_beside(job, resident, memory_bytes, context);
   std::vector<int16_t> piece(static_cast<size_t>(job.voxels()));
-  for (size_t i = 0; i < piece.size(); ++i) {
-    piece[i] = intensity(image, steps, voxel_of(static_cast<int64_t>(i), job.size) + origin);
-  }
+  std::vector<uint8_t> asked(piece.size());
+  for_piece(origin, job.size, [&](size_t i, const Vec3i& at) {
+    piece[i] = intensity(image, steps, at);
+    asked[i] = image.grid().contains(at) && band(at) != 0;
+  });
   const FromFrame target = from_frame(*frame, experts.turns != 0, image.grid().spacing_mm, origin);
-  const std::vector<uint8_t> wanted = wanted_in(job, band, origin);
+  std::vector<uint8_t> wanted = filters::dilated(asked, job.size, 1);
+  std::ranges::transform(wanted, asked, wanted.begin(), std::plus<>());
   fusion.load(experts, resident, left_out, target, piece, context.device);
   fusion.allocate(wanted, context.device);
   context.throw_if_stopped("stopped while atlases were registered");
   kFuse(context.device, job, context);
   const std::vector<int32_t> votes = fusion.out.to_vector();
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    if (wanted[i] != 2) continue;
-    const Vec3i at = voxel_of(static_cast<int64_t>(i), job.size) + origin;
-    join(said, at, votes.data() + i, wanted.size());
-  }
+  for_piece(origin, job.size, [&](size_t i, const Vec3i& at) {
+    if (asked[i] != 0) join(said, at, votes.data() + i, asked.size());
+  });
 }
 
 namespace {

@@ -87,10 +87,9 @@ void read_slab(const Experts& experts, const Resident& resident, const Volume<in
   const Piece piece = make_piece(image, steps, lo - reach, hi + reach, context);
   const auto voxels = static_cast<size_t>(piece.channels().voxels());
   std::vector<uint8_t> inside(voxels);
-  for (size_t i = 0; i < voxels; ++i) {
-    const Vec3i at = voxel_of(static_cast<int64_t>(i), piece.size) + piece.origin;
+  for_piece(piece.origin, piece.size, [&](size_t i, const Vec3i& at) {
     inside[i] = at.z >= lo.z - 1 && at.z <= hi.z + 1 ? band(at) : 0;
-  }
+  });
   const Device& device = context.device;
   const Buffer<uint8_t> band_here(device, inside);
   const auto parts = static_cast<size_t>(experts.parts);
@@ -105,11 +104,10 @@ void read_slab(const Experts& experts, const Resident& resident, const Volume<in
       context);
   kSmooth(device, SmoothJob{piece.size, raw.data(), smooth.data()}, experts.parts, context);
   const std::vector<float> values = smooth.to_vector();
-  for (size_t i = 0; i < voxels; ++i) {
-    const Vec3i at = voxel_of(static_cast<int64_t>(i), piece.size) + piece.origin;
-    if (at.z < lo.z || at.z > hi.z) continue;
+  for_piece(piece.origin, piece.size, [&](size_t i, const Vec3i& at) {
+    if (at.z < lo.z || at.z > hi.z) return;
     for (size_t part = 0; part < parts; ++part) out[part](at) = values[part * voxels + i];
-  }
+  });
 }
 
 /// Returns bytes for each voxel of a piece: image, channels and what they are made of, band and
@@ -261,11 +259,11 @@ Piece make_piece(const Volume<int16_t>& image, int steps, const Vec3i& lo, const
   }
   const auto voxels = static_cast<size_t>(piece.channels().voxels());
   std::vector<int16_t> values(voxels);
-  for (size_t i = 0; i < voxels; ++i) {
-    const int32_t value = image(voxel_of(static_cast<int64_t>(i), piece.size) + piece.origin);
+  for_piece(piece.origin, piece.size, [&](size_t i, const Vec3i& at) {
+    const int32_t value = image(at);
     values[i] =
         static_cast<int16_t>(steps == kFullIntensity ? value : value * kFullIntensity / steps);
-  }
+  });
   piece.image = Buffer<int16_t>(context.device, values);
   piece.filtered = Buffer<int32_t>(context.device, 2 * voxels);
   const image::ChannelSpec channels[] = {{image::ChannelKind::kSmoothGradient, 0, 0, 0.6},

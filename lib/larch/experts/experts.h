@@ -80,6 +80,19 @@ std::array<Vec3i, 2> box_of(const Volume<uint8_t>& mask);
 /// Returns where experts look: within two voxels of what is likelier than 0.1.
 Volume<uint8_t> band_of(const Volume<float>& probability);
 
+/// Calls use(i, at) for each voxel of a piece of an image, with its number in the piece and its
+/// index in the image.
+template <class Use>
+void for_piece(const Vec3i& origin, const Vec3i& size, const Use& use) {
+  size_t i = 0;
+  Vec3i at;
+  for (at.z = origin.z; at.z < origin.z + size.z; ++at.z) {
+    for (at.y = origin.y; at.y < origin.y + size.y; ++at.y) {
+      for (at.x = origin.x; at.x < origin.x + size.x; ++at.x) use(i++, at);
+    }
+  }
+}
+
 /// Owns a piece of an image with its channels on a device.
 struct Piece {
   Vec3i origin{}, size{};
