@@ -52,38 +52,24 @@ __global__ void __launch_bounds__(kRegisterThreads)
   for (int64_t i = threadIdx.x; i < job.voxels(); i += blockDim.x) job.warp(a, i);
 }
 
-/// Calls use(shift, square, difference of the patches) for the shifts of an atlas.
-template <class Use>
-__device__ void for_shifts(const FuseJob& job, int a, int64_t i, const Use& use) {
-  int32_t mine[27], theirs[125];
-  const int16_t* warped = job.warped + a * job.voxels();
+/// Returns the difference of the patches around a voxel of the piece and one of an atlas.
+__device__ int32_t difference(const FuseJob& job, int a, int64_t i, int64_t shift) {
+  int32_t sum = 0, square = 0;
 #pragma unroll
-  for (int k = 0; k < 27; ++k)
-    mine[k] = job.image[i + job.step(k % 3 - 1, k / 3 % 3 - 1, k / 9 - 1)];
-#pragma unroll
-  for (int k = 0; k < 125; ++k) {
-    theirs[k] = warped[i + job.step(k % 5 - 2, k / 5 % 5 - 2, k / 25 - 2)];
+  for (int k = 0; k < kShifts; ++k) {
+    sum += job.squared_difference(a, i + job.shift(k, square), shift);
   }
-#pragma unroll
-  for (int s = 0; s < kShifts; ++s) {
-    int32_t sum = 0;
-#pragma unroll
-    for (int k = 0; k < 27; ++k) {
-      const int there = (s / 9 + k / 9) * 25 + (s / 3 % 3 + k / 3 % 3) * 5 + s % 3 + k % 3;
-      const int32_t d = mine[k] - theirs[there];
-      sum += d * d;
-    }
-    use(s, sum);
-  }
+  return sum;
 }
 
 /// One thread per voxel, and atlas (grid.y).
 __global__ void least_kernel(const __grid_constant__ FuseJob job) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= job.voxels() || job.band[i] == 0) return;
-  int32_t least = 0x7fffffff;
-  for_shifts(job, static_cast<int>(blockIdx.y), i,
-             [&](int, int32_t sum) { least = sum < least ? sum : least; });
+  int32_t least = 0x7fffffff, square = 0;
+  for (int s = 0; s < kShifts; ++s) {
+    least = min(least, difference(job, static_cast<int>(blockIdx.y), i, job.shift(s, square)));
+  }
   atomicMin(job.least + i, least);
 }
 __global__ void factor_kernel(const __grid_constant__ FuseJob job) {
@@ -95,11 +81,12 @@ __global__ void weight_kernel(const __grid_constant__ FuseJob job, int first, ui
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= job.voxels() || job.band[i] == 0) return;
   uint16_t* mine = weights + blockIdx.y * kShifts * job.voxels() + i;
-  for_shifts(job, first + static_cast<int>(blockIdx.y), i, [&](int s, int32_t sum) {
+  for (int s = 0; s < kShifts; ++s) {
     int32_t square = 0;
-    job.shift(s, square);
+    const int64_t shift = job.shift(s, square);
+    const int32_t sum = difference(job, first + static_cast<int>(blockIdx.y), i, shift);
     mine[s * job.voxels()] = job.weight(i, sum, square);
-  });
+  }
 }
 __global__ void vote_kernel(const __grid_constant__ FuseJob job, int first,
                             const uint16_t* weights) {

@@ -3,11 +3,12 @@
 #include "larch/experts/atlases.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <cstddef>
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -27,45 +28,26 @@ constexpr int kMargin = 4;
 constexpr Dispatch<void(const FuseJob&, const Context&)> kFuse{"experts::fuse", cpu::fuse,
                                                                LARCH_CUDA_FN(cuda::fuse)};
 
-/// Leads from a frame, in units of the spread of the structure, to indices from `origin` on.
-struct FromFrame {
-  Mat3 matrix{};
-  Vec3d offset{};
-};
-FromFrame from_frame(const Frame& frame, bool turns, const Vec3d& spacing_mm, const Vec3i& origin) {
-  FromFrame from;
-  for (int row = 0; row < 3; ++row) {
-    for (int k = 0; k < 3; ++k) {
-      const double along = turns ? frame.axes.m[row][k] : row == k ? 1 : 0;
-      from.matrix.m[row][k] =
-          along * (turns ? frame.spread_mm : frame.grid_spread_mm)[k] / spacing_mm[row];
-    }
-    from.offset[row] = frame.centre_mm[row] / spacing_mm[row] - origin[row];
-  }
-  return from;
-}
-
 int16_t intensity(const Volume<int16_t>& image, int steps, Vec3i at) {
   for (int axis = 0; axis < 3; ++axis) at[axis] = image::clamp_index(at[axis], image.size()[axis]);
   return static_cast<int16_t>(Channels::limited(image(at) * kFullIntensity / steps));
 }
 
-AtlasView view_of(const Atlas& atlas, const FromFrame& target) {
+/// Returns the way to an atlas from indices that have a placement, through the places among nodes.
+AtlasView view_of(const Atlas& atlas, const Placement& from) {
   AtlasView view;
   view.size = atlas.size;
-  const Mat3 back = inverse(target.matrix);
-  const auto& from = atlas.index_from_frame;
-  for (size_t row = 0; row < 3; ++row) {
-    double m[3], offset = from[row * 4 + 3];
+  const Mat3 back = inverse(atlas.placement.matrix), matrix = back * from.matrix;
+  const Vec3d offset = back * (from.offset - atlas.placement.offset);
+  const auto integer = [](double value, int bits, double most) {
+    return std::llround(std::clamp(value * static_cast<double>(int64_t{1} << bits), -most, most));
+  };
+  for (int row = 0; row < 3; ++row) {
     for (int k = 0; k < 3; ++k) {
-      m[k] = from[row * 4] * back.m[0][k] + from[row * 4 + 1] * back.m[1][k] +
-             from[row * 4 + 2] * back.m[2][k];
-      offset -= m[k] * target.offset[k];
-      view.matrix[row][k] = static_cast<int32_t>(std::llround(
-          std::clamp(m[k] * (1 << kMatrixBits), -double(kLargestScale), double(kLargestScale))));
+      view.matrix[row][k] =
+          static_cast<int32_t>(integer(matrix.m[row][k], kMatrixBits, kLargestScale));
     }
-    view.offset[row] = std::llround(std::clamp(offset * (1 << (kMatrixBits + kPlaceBits)),
-                                               -double(kLargestOffset), double(kLargestOffset)));
+    view.offset[row] = integer(offset[row], kMatrixBits + kPlaceBits, kLargestOffset);
   }
   return view;
 }
@@ -110,59 +92,58 @@ std::vector<uint16_t> weight_table() {
   return table;
 }
 
-/// Holds a job with all that its pointers are of.
+/// Holds a job with the memory that its pointers are of.
 struct Fusion {
   FuseJob job{};
-  Buffer<int16_t> image{}, smooth{}, spare{}, warped{};
-  Buffer<AtlasView> views{};
-  Buffer<uint8_t> band{}, share{};
-  Buffer<uint16_t> table{};
-  Buffer<int32_t> moved{}, moved_spare{}, least{}, out{};
-  Buffer<uint32_t> factor{};
-  Buffer<uint64_t> votes{};
+  std::vector<Buffer<std::byte>> memory{};
 
+  /// Takes memory for `count` values, which are 0.
+  template <class T>
+  T* take(int64_t count, const Device& device) {
+    memory.emplace_back(device, static_cast<size_t>(count) * sizeof(T)).set_zero();
+    return reinterpret_cast<T*>(memory.back().data());
+  }
+  template <class T>
+  T* take(const std::vector<T>& values, const Device& device) {
+    memory.emplace_back(device, std::as_bytes(std::span(values)));
+    return reinterpret_cast<T*>(memory.back().data());
+  }
   /// Finds the ways from the piece to the atlases, all but one.
-  void load(const Experts& experts, const Resident& resident, int left_out, const FromFrame& target,
+  void load(const Experts& experts, const Resident& resident, int left_out, const Placement& target,
             const std::vector<int16_t>& piece, const Device& device) {
-    image = Buffer<int16_t>(device, piece);
-    smooth = Buffer<int16_t>(device, piece.size() + resident.atlas_images.size());
-    spare = Buffer<int16_t>(device, smooth.size());
+    const auto stored = static_cast<int64_t>(resident.atlas_images.size());
+    auto* const smooth = take<int16_t>(stored + job.voxels(), device);
+    auto* const spare = take<int16_t>(stored + job.voxels(), device);
     std::vector<AtlasView> all;
     int64_t first = 0;
     for (int a = 0; a < std::ssize(experts.atlases); ++a) {
       const Atlas& atlas = experts.atlases[static_cast<size_t>(a)];
       if (a != left_out && !atlas.image.empty()) {
-        all.push_back(view_of(atlas, target));
-        all.back().image = resident.atlas_images.data() + first;
-        all.back().part = resident.atlas_parts.data() + first;
-        all.back().smooth = smooth.data() + first;
-        all.back().spare = spare.data() + first;
+        AtlasView& view = all.emplace_back(view_of(atlas, target));
+        view.image = resident.atlas_images.data() + first;
+        view.part = resident.atlas_parts.data() + first;
+        view.smooth = smooth + first;
+        view.spare = spare + first;
       }
       first += std::ssize(atlas.image);
     }
-    job.image = image.data();
-    job.smooth = smooth.data() + first;
-    all.push_back({job.image, smooth.data() + first, spare.data() + first, nullptr, job.size});
-    views = Buffer<AtlasView>(device, all);
-    job.views = views.data();
+    job.image = take(piece, device);
+    job.smooth = smooth + stored;
+    all.push_back({job.image, smooth + stored, spare + stored, nullptr, job.size});
+    job.views = take(all, device);
   }
-  void allocate(const std::vector<uint8_t>& wanted, const Device& device) {
-    const auto voxels = static_cast<size_t>(job.voxels()), n = static_cast<size_t>(job.atlases);
-    const auto nodes = static_cast<size_t>(job.node_count());
-    const auto parts = static_cast<size_t>(job.parts);
-    job.band = (band = Buffer<uint8_t>(device, wanted)).data();
-    job.table = (table = Buffer<uint16_t>(device, weight_table())).data();
-    job.moved = (moved = Buffer<int32_t>(device, n * 3 * nodes)).data();
-    job.spare = (moved_spare = Buffer<int32_t>(device, n * 3 * nodes)).data();
-    job.warped = (warped = Buffer<int16_t>(device, n * voxels)).data();
-    job.share = (share = Buffer<uint8_t>(device, n * parts * voxels)).data();
-    job.least = (least = Buffer<int32_t>(device, voxels)).data();
-    job.factor = (factor = Buffer<uint32_t>(device, voxels)).data();
-    job.votes = (votes = Buffer<uint64_t>(device, (1 + parts) * voxels)).data();
-    job.out = (out = Buffer<int32_t>(device, parts * voxels)).data();
-    moved.set_zero();
-    votes.set_zero();
-    out.set_zero();
+  void take_all(const std::vector<uint8_t>& wanted, const Device& device) {
+    const int64_t voxels = job.voxels(), n = job.atlases;
+    job.band = take(wanted, device);
+    job.table = take(weight_table(), device);
+    job.moved = take<int32_t>(n * 3 * job.node_count(), device);
+    job.spare = take<int32_t>(n * 3 * job.node_count(), device);
+    job.warped = take<int16_t>(n * voxels, device);
+    job.share = take<uint8_t>(n * job.parts * voxels, device);
+    job.least = take<int32_t>(voxels, device);
+    job.factor = take<uint32_t>(voxels, device);
+    job.votes = take<uint64_t>((1 + job.parts) * voxels, device);
+    job.out = take<int32_t>(job.parts * voxels, device);
   }
 };
 
@@ -182,12 +163,7 @@ Atlas make_atlas(const Experts& experts, const Volume<int16_t>& image, const Vol
     hi[axis] = std::min(hi[axis] + kAtlasMargin, image.size()[axis] - 1);
     atlas.size[axis] = hi[axis] - lo[axis] + 1;
   }
-  const FromFrame from = from_frame(*frame, experts.turns != 0, image.grid().spacing_mm, lo);
-  for (int row = 0; row < 3; ++row) {
-    double* out = atlas.index_from_frame.data() + size_t{4} * static_cast<size_t>(row);
-    for (int k = 0; k < 3; ++k) out[k] = from.matrix.m[row][k];
-    out[3] = from.offset[row];
-  }
+  atlas.placement = placement_of(*frame, experts.turns != 0, image.grid(), lo);
   for_piece(lo, atlas.size, [&](size_t, const Vec3i& at) {
     atlas.image.push_back(intensity(image, steps, at));
     atlas.part.push_back(std::max(part(at), int8_t{-1}));
@@ -224,14 +200,15 @@ void ask_atlases(const Experts& experts, const Resident& resident, const Volume<
     piece[i] = intensity(image, steps, at);
     asked[i] = image.grid().contains(at) && band(at) != 0;
   });
-  const FromFrame target = from_frame(*frame, experts.turns != 0, image.grid().spacing_mm, origin);
+  const Placement target = placement_of(*frame, experts.turns != 0, image.grid(), origin);
   std::vector<uint8_t> wanted = filters::dilated(asked, job.size, 1);
   std::ranges::transform(wanted, asked, wanted.begin(), std::plus<>());
   fusion.load(experts, resident, left_out, target, piece, context.device);
-  fusion.allocate(wanted, context.device);
+  fusion.take_all(wanted, context.device);
   context.throw_if_stopped("stopped while atlases were registered");
   kFuse(context.device, job, context);
-  const std::vector<int32_t> votes = fusion.out.to_vector();
+  std::vector<int32_t> votes(static_cast<size_t>(job.parts) * asked.size());
+  fusion.memory.back().download(std::as_writable_bytes(std::span(votes)));
   for_piece(origin, job.size, [&](size_t i, const Vec3i& at) {
     if (asked[i] != 0) join(said, at, votes.data() + i, asked.size());
   });

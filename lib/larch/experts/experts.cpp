@@ -72,11 +72,14 @@ bool is_sound(const Atlas& atlas, int parts) {
     if (atlas.size[axis] < 1 || atlas.size[axis] > kLargestAtlas) return false;
     voxels *= atlas.size[axis];
   }
+  double largest = norm(atlas.placement.offset);
+  for (int k = 0; k < 3; ++k) {
+    largest = std::max(largest, norm(atlas.placement.matrix.column(k)));
+  }
   return std::ssize(atlas.image) == voxels && std::ssize(atlas.part) == voxels &&
          std::ranges::all_of(atlas.image, [](int v) { return std::abs(v) <= kLimit; }) &&
          std::ranges::all_of(atlas.part, [=](int p) { return p >= -1 && p < parts; }) &&
-         std::ranges::all_of(atlas.index_from_frame,
-                             [](double v) { return std::abs(v) <= kFarthestMm; });
+         largest < kFarthestMm && std::abs(determinant(atlas.placement.matrix)) > 1e-12;
 }
 
 /// Writes the slices from `lo` to `hi` of the probabilities of all parts.

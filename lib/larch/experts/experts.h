@@ -27,9 +27,9 @@ struct Part {
 /// Holds what is around the structures of a training case: a piece of the image of a person.
 struct Atlas {
   Vec3i size{};
-  std::array<double, 12> index_from_frame{};  ///< rows of three and an offset, from the frame
-  std::vector<int16_t> image{};               ///< up to kLimit
-  std::vector<int8_t> part{};                 ///< the structure of a voxel; -1: none
+  Placement placement{};         ///< of its indices
+  std::vector<int16_t> image{};  ///< up to kLimit
+  std::vector<int8_t> part{};    ///< the structure of a voxel; -1: none
 };
 
 /// Holds what experts have learned.

@@ -59,9 +59,13 @@ void layout(V& v, ExpertMeta& meta) {
 }
 template <class V>
 void layout(V& v, experts::Atlas& atlas) {
-  auto& [size, index_from_frame, image, part] = atlas;
+  auto& [size, placement, image, part] = atlas;
   v("size", size, "voxels along x, y, z");
-  v("index_from_frame", index_from_frame, "three rows and their offsets");
+  for (auto& row : placement.matrix.m) {
+    for (double& value : row)
+      v("node_from_index", value, "rows of the way to the nodes of experts");
+  }
+  v("offset", placement.offset, "of that way");
   v("image", image, "intensities around the structures of a training case");
   v("part", part, "the structure of each voxel; -1: none");
 }
