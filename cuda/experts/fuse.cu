@@ -72,10 +72,6 @@ __global__ void least_kernel(const __grid_constant__ FuseJob job) {
   }
   atomicMin(job.least + i, least);
 }
-__global__ void factor_kernel(const __grid_constant__ FuseJob job) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < job.voxels() && job.band[i] > 0) job.set_factor(i);
-}
 /// `weights`: [atlas from `first` on][shift][voxel], 0 outside of the band.
 __global__ void weight_kernel(const __grid_constant__ FuseJob job, int first, uint16_t* weights) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -113,11 +109,6 @@ __global__ void vote_kernel(const __grid_constant__ FuseJob job, int first,
     if (k <= job.parts) atomicAdd(all + k * job.voxels(), votes[k]);
   }
 }
-__global__ void count_kernel(const __grid_constant__ FuseJob job) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < job.voxels() && job.band[i] > 1) job.count_votes(i);
-}
-
 }  // namespace
 
 void fuse(const FuseJob& job, const Context& context) {
@@ -130,7 +121,6 @@ void fuse(const FuseJob& job, const Context& context) {
   larch::cuda::check_launch("register_kernel");
   LARCH_CUDA_CHECK(cudaMemsetAsync(job.least, 0x7f, static_cast<size_t>(job.voxels()) * 4, stream));
   least_kernel<<<dim3(blocks, atlases), kThreads, 0, stream>>>(job);
-  factor_kernel<<<blocks, kThreads, 0, stream>>>(job);
   const int64_t of_atlas = kShifts * job.voxels();
   const int64_t most = std::min(job.memory_bytes, kMostWeightBytes);
   const int batch = static_cast<int>(std::clamp<int64_t>(most / (2 * of_atlas), 1, job.atlases));
@@ -141,8 +131,7 @@ void fuse(const FuseJob& job, const Context& context) {
     weight_kernel<<<grid, kThreads, 0, stream>>>(job, first, weights.data());
     vote_kernel<<<grid, kThreads, 0, stream>>>(job, first, weights.data());
   }
-  count_kernel<<<blocks, kThreads, 0, stream>>>(job);
-  larch::cuda::check_launch("count_kernel");
+  larch::cuda::check_launch("vote_kernel");
   LARCH_CUDA_CHECK(cudaStreamSynchronize(stream));
 }
 

@@ -53,10 +53,11 @@ AtlasView view_of(const Atlas& atlas, const Placement& from) {
 }
 
 /// Joins what experts say of a voxel with the votes of atlases by the mean of the logs of both.
-void join(std::vector<Volume<float>>& said, const Vec3i& at, const int32_t* votes, size_t stride) {
+void join(std::vector<Volume<float>>& said, const Vec3i& at, const uint64_t* votes, size_t stride) {
   double both[kMaximumParts] = {}, none = 1, none_voted = 1;
+  const double all = static_cast<double>(votes[0]) * kFullShare;
   for (size_t k = 0; k < said.size(); ++k) {
-    const double p = said[k](at), voted = static_cast<double>(votes[k * stride]) / kOne;
+    const double p = said[k](at), voted = static_cast<double>(votes[(k + 1) * stride]) / all;
     both[k] = std::sqrt(p * voted);
     none -= p;
     none_voted -= voted;
@@ -73,7 +74,7 @@ int64_t memory_beside(const FuseJob& job, const Resident& resident, int64_t memo
                       const Context& context) {
   const int64_t votes = 8 * (1 + job.parts);
   const int64_t of_voxel =
-      18 + votes + 4 * job.parts + job.atlases * (2 + job.parts) +
+      10 + votes + job.atlases * (2 + job.parts) +
       (context.device.is_cuda() ? 2 * kShifts : context.threads * (20 + votes));
   const int64_t needed = resident.bytes() + 4 * static_cast<int64_t>(resident.atlas_parts.size()) +
                          job.voxels() * of_voxel + job.atlases * job.node_count() * 24;
@@ -141,9 +142,7 @@ struct Fusion {
     job.warped = take<int16_t>(n * voxels, device);
     job.share = take<uint8_t>(n * job.parts * voxels, device);
     job.least = take<int32_t>(voxels, device);
-    job.factor = take<uint32_t>(voxels, device);
     job.votes = take<uint64_t>((1 + job.parts) * voxels, device);
-    job.out = take<int32_t>(job.parts * voxels, device);
   }
 };
 
@@ -207,7 +206,7 @@ void ask_atlases(const Experts& experts, const Resident& resident, const Volume<
   fusion.take_all(wanted, context.device);
   context.throw_if_stopped("stopped while atlases were registered");
   kFuse(context.device, job, context);
-  std::vector<int32_t> votes(static_cast<size_t>(job.parts) * asked.size());
+  std::vector<uint64_t> votes(static_cast<size_t>(1 + job.parts) * asked.size());
   fusion.memory.back().download(std::as_writable_bytes(std::span(votes)));
   for_piece(origin, job.size, [&](size_t i, const Vec3i& at) {
     if (asked[i] != 0) join(said, at, votes.data() + i, asked.size());
@@ -316,7 +315,6 @@ void find_least(const FuseJob& job, const std::vector<int64_t>& near, const Cont
     const std::lock_guard lock(mutex);
     for (const int64_t i : near) job.least[i] = std::min(job.least[i], m[i]);
   });
-  for (const int64_t i : near) job.set_factor(i);
 }
 
 void vote(const FuseJob& job, const std::vector<int64_t>& near, const Context& context,
@@ -367,9 +365,6 @@ void cpu::fuse(const FuseJob& job, const Context& context) {
   const int64_t grain = (job.atlases + context.threads - 1) / context.threads;
   find_least(job, near, context, grain);
   vote(job, near, context, grain);
-  for (const int64_t i : near) {
-    if (job.band[i] > 1) job.count_votes(i);
-  }
 }
 
 }  // namespace larch::experts

@@ -97,9 +97,7 @@ struct FuseJob {
   int16_t* warped = nullptr;         ///< [atlas][voxel]
   uint8_t* share = nullptr;          ///< [atlas][part][voxel], of kFullShare
   int32_t* least = nullptr;          ///< [voxel]: the least difference of patches
-  uint32_t* factor = nullptr;        ///< [voxel]
   uint64_t* votes = nullptr;         ///< [1 + parts][voxel]; the first is the sum of weights
-  int32_t* out = nullptr;            ///< [part][voxel], of kOne
 
   LARCH_HD int64_t voxels() const { return int64_t{size.x} * size.y * size.z; }
   LARCH_HD int64_t node_count() const { return int64_t{nodes.x} * nodes.y * nodes.z; }
@@ -168,23 +166,11 @@ struct FuseJob {
     const int32_t d = image[i] - warped[a * voxels() + i + shift];
     return d * d;
   }
-  /// Sets the factor of the differences beyond the least one: 2048 of their ratio, in 2^-21.
-  LARCH_HD void set_factor(int64_t i) const {
-    factor[i] = 0xffffffffU / (static_cast<uint32_t>(least[i]) + 1);
-  }
   /// Returns 32767 exp(-16 (d - m) / (m + 1) - 0.3 |shift|^2), m the least difference.
   LARCH_HD uint16_t weight(int64_t i, int32_t difference, int32_t square) const {
-    const auto beyond = static_cast<uint32_t>(difference - least[i]);
-    const uint64_t k = ((uint64_t{beyond} * factor[i]) >> 21) + 38U * static_cast<uint32_t>(square);
-    return table[k < kWeights ? k : kWeights - 1];
-  }
-  /// Turns votes into probabilities.
-  LARCH_HD void count_votes(int64_t i) const {
-    const uint64_t sum = votes[i] * kFullShare;
-    for (int k = 0; k < parts; ++k) {
-      out[k * voxels() + i] =
-          static_cast<int32_t>(votes[(k + 1) * voxels() + i] * uint64_t{kOne} / sum);
-    }
+    const double ratio = double(difference - least[i]) / (double(least[i]) + 1);
+    const double k = 2048 * ratio + 38 * square;
+    return table[k < kWeights ? static_cast<int32_t>(k) : kWeights - 1];
   }
 };
 
