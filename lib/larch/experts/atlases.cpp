@@ -21,6 +21,7 @@
 namespace larch::experts {
 namespace {
 
+constexpr const char* kStopped = "stopped while atlases voted";
 constexpr int kAtlasMargin = 8;  ///< voxels around the structures of an atlas
 /// Voxels around the band: a patch, the shift of one, and the votes of its neighbours.
 constexpr int kMargin = 4;
@@ -204,7 +205,6 @@ void ask_atlases(const Experts& experts, const Resident& resident, const Volume<
   std::ranges::transform(wanted, asked, wanted.begin(), std::plus<>());
   fusion.load(experts, resident, left_out, target, piece, context.device);
   fusion.take_all(wanted, context.device);
-  context.throw_if_stopped("stopped while atlases were registered");
   kFuse(context.device, job, context);
   std::vector<uint64_t> votes(static_cast<size_t>(1 + job.parts) * asked.size());
   fusion.memory.back().download(std::as_writable_bytes(std::span(votes)));
@@ -282,10 +282,12 @@ struct Sums {
 /// Calls use(atlas, shift, square of its length, differences of patches) for all shifts of atlases
 /// from `begin` to `end`.
 template <class Use>
-void for_shifts(const FuseJob& job, int64_t begin, int64_t end, const Use& use) {
+void for_shifts(const FuseJob& job, int64_t begin, int64_t end, const Context& context,
+                const Use& use) {
   Sums differences(job);
   const int64_t n = job.voxels();
   for (int64_t a = begin; a < end; ++a) {
+    context.throw_if_stopped(kStopped);
     for (int s = 0; s < kShifts; ++s) {
       int32_t square = 0;
       const int64_t shift = job.shift(s, square);
@@ -309,7 +311,7 @@ void find_least(const FuseJob& job, const std::vector<int64_t>& near, const Cont
   parallel_for(context.threads, job.atlases, grain, [&](int64_t begin, int64_t end) {
     std::vector<int32_t> least(static_cast<size_t>(n), 0x7fffffff);
     int32_t* m = least.data();
-    for_shifts(job, begin, end, [&](int64_t, int64_t, int32_t, const int32_t* d) {
+    for_shifts(job, begin, end, context, [&](int64_t, int64_t, int32_t, const int32_t* d) {
       for (int64_t i = 0; i < n; ++i) m[i] = d[i] < m[i] ? d[i] : m[i];
     });
     const std::lock_guard lock(mutex);
@@ -324,22 +326,23 @@ void vote(const FuseJob& job, const std::vector<int64_t>& near, const Context& c
   parallel_for(context.threads, job.atlases, grain, [&](int64_t begin, int64_t end) {
     Sums weights(job);
     std::vector<uint64_t> votes(static_cast<size_t>(n * (1 + job.parts)), 0);
-    for_shifts(job, begin, end, [&](int64_t a, int64_t shift, int32_t square, const int32_t* d) {
-      std::ranges::fill(weights.a, 0);
-      int32_t* w = weights.a.data();
-      for (const int64_t i : near) w[i] = job.weight(i, d[i], square);
-      weights.of_boxes(job);
-      w = weights.a.data();
-      for (const int64_t i : near) {
-        if (job.band[i] < 2) continue;
-        const auto weight = static_cast<uint64_t>(w[i]);
-        votes[static_cast<size_t>(i)] += weight;
-        for (int k = 0; k < job.parts; ++k) {
-          votes[static_cast<size_t>((k + 1) * n + i)] +=
-              weight * job.share[(a * job.parts + k) * n + i + shift];
-        }
-      }
-    });
+    for_shifts(job, begin, end, context,
+               [&](int64_t a, int64_t shift, int32_t square, const int32_t* d) {
+                 std::ranges::fill(weights.a, 0);
+                 int32_t* w = weights.a.data();
+                 for (const int64_t i : near) w[i] = job.weight(i, d[i], square);
+                 weights.of_boxes(job);
+                 w = weights.a.data();
+                 for (const int64_t i : near) {
+                   if (job.band[i] < 2) continue;
+                   const auto weight = static_cast<uint64_t>(w[i]);
+                   votes[static_cast<size_t>(i)] += weight;
+                   for (int k = 0; k < job.parts; ++k) {
+                     votes[static_cast<size_t>((k + 1) * n + i)] +=
+                         weight * job.share[(a * job.parts + k) * n + i + shift];
+                   }
+                 }
+               });
     const std::lock_guard lock(mutex);
     for (size_t i = 0; i < votes.size(); ++i) job.votes[i] += votes[i];
   });
@@ -355,6 +358,7 @@ void cpu::fuse(const FuseJob& job, const Context& context) {
     blur_rows(view.spare, view.smooth, view.size, 2);
   });
   parallel_for_each(context.threads, job.atlases, 1, [&](int64_t a) {
+    context.throw_if_stopped(kStopped);
     register_atlas(job, static_cast<int>(a));
     for (int64_t i = 0; i < job.voxels(); ++i) job.warp(static_cast<int>(a), i);
   });

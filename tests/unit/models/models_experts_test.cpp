@@ -37,7 +37,7 @@ std::pair<Volume<float>, LabelVolume> halves(const Grid& grid, const Vec3d& cent
 constexpr Vec3i kSize{24, 18, 16};
 constexpr Vec3d kCentre{11.5, 8.5, 7.5};
 
-TrainResult trained(int threads, bool turned, bool experts = true) {
+TrainResult trained(int threads, bool turned, bool experts = true, std::string* told = nullptr) {
   std::vector<TrainingCase> all;
   for (const uint64_t seed : {1, 2, 3, 4, 5}) {
     const Vec3d shift{static_cast<double>(seed % 3), 0.4 * static_cast<double>(seed), 0.5};
@@ -50,7 +50,7 @@ TrainResult trained(int threads, bool turned, bool experts = true) {
   voxels::TrainConfig config = fixtures::small_config();
   config.labels.positive = {kFront, kBack};
   if (experts) {
-    config.experts = true;
+    config.fusion.atlases = 3;
     config.labels.names = {{kFront, "front"}, {kBack, "back"}};
   }
   TrainingCases cases;
@@ -58,12 +58,29 @@ TrainResult trained(int threads, bool turned, bool experts = true) {
   cases.read = [&](size_t i) { return all[i]; };
   cases.grid = [&](size_t i) { return all[i].images[0].grid(); };
   cases.labels = [&](size_t i) { return all[i].labels; };
-  return train_trees(cases, config, {"", false, "1.2.3"}, fixtures::context_of(threads));
+  Context context = fixtures::context_of(threads);
+  context.log_sink = [&](LogLevel, std::string_view text) {
+    if (told != nullptr) *told += text;
+  };
+  return train_trees(cases, config, {"", false, "1.2.3"}, context);
 }
 
+/// The model, and what its training said.
+const std::pair<pbt::Model, std::string>& model_with_atlases() {
+  static const auto both = [] {
+    std::string told;
+    const TrainResult result = trained(3, false, true, &told);
+    return std::pair{std::get<pbt::Model>(*result.model), told};
+  }();
+  return both;
+}
 const pbt::Model& model_with_experts() {
-  static const TrainResult result = trained(3, false);
-  return std::get<pbt::Model>(*result.model);
+  static const pbt::Model without = [] {
+    pbt::Model model = model_with_atlases().first;
+    model.experts.atlases.clear();
+    return model;
+  }();
+  return without;
 }
 
 Detection detected(const Volume<float>& image) {
@@ -93,10 +110,11 @@ void check_found(const Grid& grid, const Vec3d& centre, double least) {
 
 }  // namespace
 
-TEST_CASE("Experts are the same bytes by any number of threads and in any order of the cases") {
-  const pbt::Model& model = model_with_experts();
+TEST_CASE("Experts and atlases are the same bytes by any threads and in any order of the cases") {
+  const pbt::Model& model = model_with_atlases().first;
   CHECK(model.experts.parts == 2);
   CHECK(model.experts.table.at(1).name == "back");
+  CHECK(model.experts.atlases.size() == 3);
   const TrainResult again = trained(1, true);
   CHECK(fixtures::bytes_of(std::get<pbt::Model>(*again.model)) == fixtures::bytes_of(model));
 }
@@ -110,6 +128,27 @@ TEST_CASE("A model with experts comes back from its file, and one without has no
   const TrainResult plain = trained(2, false, false);
   const auto sections = models::encode_model(std::get<pbt::Model>(*plain.model)).sections;
   CHECK(sections.count("experts") + sections.count("expert_coefficients") == 0);
+}
+
+TEST_CASE("A model with atlases says whose images it holds, and comes back from its file") {
+  const auto& [model, told] = model_with_atlases();
+  CHECK_THAT(model.info.about.card.licence, Catch::StartsWith("holds images of 3 training cases"));
+  CHECK_THAT(told, Catch::Contains("from which people may be known"));
+  const std::string bytes = fixtures::bytes_of(model);
+  CHECK(fixtures::bytes_of(fixtures::model_of(bytes)) == bytes);
+  const auto [image, labels] = halves(fixtures::grid_of(kSize), kCentre, 99);
+  const Model opened = open_model(models::AnyModel(model), Device::cpu());
+  const Detection found = detect(opened, {image}, {}, fixtures::context_of(2));
+  CHECK(dice(found.labels, labels) > dice(detected(image).labels, labels) - 0.005);
+  pbt::Model changed = model;
+  changed.experts.atlases[1].part[7] = 2;
+  CHECK_THROWS_WITH(experts::check_experts(changed.experts, 1), Catch::Contains("not sound"));
+  changed = model;
+  changed.experts.atlases[1].size.x = 1 << 30;
+  CHECK_THROWS_WITH(experts::check_experts(changed.experts, 1), Catch::Contains("not sound"));
+  changed = model;
+  changed.experts.atlases[1].placement.matrix = {{{0, 0, 0}, {0, 0, 0}, {0, 0, 0}}};
+  CHECK_THROWS_WITH(experts::check_experts(changed.experts, 1), Catch::Contains("not sound"));
 }
 
 TEST_CASE("Damaged experts are refused") {
