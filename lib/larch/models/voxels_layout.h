@@ -61,9 +61,11 @@ template <class V>
 void layout(V& v, experts::Atlas& atlas) {
   auto& [size, placement, image, part] = atlas;
   v("size", size, "voxels along x, y, z");
-  for (auto& row : placement.matrix.m) {
-    for (double& value : row)
-      v("node_from_index", value, "rows of the way to the nodes of experts");
+  constexpr const char* kNames[3][3] = {{"x_from_x", "x_from_y", "x_from_z"},
+                                        {"y_from_x", "y_from_y", "y_from_z"},
+                                        {"z_from_x", "z_from_y", "z_from_z"}};
+  for (int k = 0; k < 9; ++k) {
+    v(kNames[k / 3][k % 3], placement.matrix.m[k / 3][k % 3], "places of nodes from indices");
   }
   v("offset", placement.offset, "of that way");
   v("image", image, "intensities around the structures of a training case");
