@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <mutex>
 #include <vector>
 
 #include "larch/core/parallel.h"
+#include "larch/filters/components.h"
 #include "larch/filters/distance.h"
 #include "larch/levelset.h"
 #include "larch/levelset/speed/edges.h"
@@ -35,6 +37,55 @@ Stencil<float> stencil_at(const Volume<float>& values, const Vec3i& at) {
           value(0, -1, -1), value(0, 1, -1),  value(0, -1, 1),  value(0, 1, 1)};
 }
 
+/// Says which part of an image is looked at.
+struct Part {
+  Vec3i origin{}, size{};
+
+  template <class T>
+  Volume<T> of(const Volume<T>& whole) const {
+    if (whole.empty()) return {};
+    Grid grid = whole.grid();
+    grid.size = size;
+    auto part = Volume<T>::unfilled(grid);
+    for_rows([&](int64_t row, const Vec3i& at) {
+      std::copy_n(whole.data() + whole.grid().linear(at), size.x, part.data() + row * size.x);
+    });
+    return part;
+  }
+  /// Calls use(row, its first voxel in the whole image).
+  template <class Use>
+  void for_rows(const Use& use) const {
+    for (int64_t row = 0; row < int64_t{size.y} * size.z; ++row) {
+      use(row, Vec3i{origin.x, origin.y + static_cast<int32_t>(row % size.y),
+                     origin.z + static_cast<int32_t>(row / size.y)});
+    }
+  }
+};
+
+/// Returns the part that holds all voxels below 0 and `margin` more on each side; nothing if there
+/// are none.
+Part part_inside(const Volume<float>& phi, int32_t margin) {
+  Vec3i lo = phi.size(), hi{-1, -1, -1};
+  const Vec3i size = phi.size();
+  int64_t i = 0;
+  for (int32_t z = 0; z < size.z; ++z) {
+    for (int32_t y = 0; y < size.y; ++y) {
+      for (int32_t x = 0; x < size.x; ++x, ++i) {
+        if (!(phi[i] < 0)) continue;
+        lo = {std::min(lo.x, x), std::min(lo.y, y), std::min(lo.z, z)};
+        hi = {std::max(hi.x, x), std::max(hi.y, y), std::max(hi.z, z)};
+      }
+    }
+  }
+  Part part;
+  if (hi.x < 0) return part;
+  for (int axis = 0; axis < 3; ++axis) {
+    part.origin[axis] = std::max(lo[axis] - margin, 0);
+    part.size[axis] = std::min(hi[axis] + margin, size[axis] - 1) + 1 - part.origin[axis];
+  }
+  return part;
+}
+
 /// Calls f(linear index) for the voxels so many steps away along the axes.
 template <class F>
 void for_neighbours(const Grid& grid, int64_t i, int32_t steps, const F& f) {
@@ -46,11 +97,13 @@ void for_neighbours(const Grid& grid, int64_t i, int32_t steps, const F& f) {
   }
 }
 
-/// The speeds of a field, copied to the host.
+/// The speeds of a field in a part of the image, copied to the host.
 struct Forces {
-  Forces(const LevelsetField& field, const Grid& grid, const Context& context) : step(field.step) {
+  Forces(const LevelsetField& field, const Grid& grid, const Part& part, const Context& context)
+      : step(field.step) {
     const auto image = [&](const Buffer<int16_t>& values) {
-      return values.empty() ? Volume<int16_t>() : stored_volume(field, values, grid, context);
+      return values.empty() ? Volume<int16_t>()
+                            : part.of(stored_volume(field, values, grid, context));
     };
     speed = image(field.speed);
     for (size_t axis = 0; axis < 3; ++axis) advection[axis] = image(field.advection[axis]);
@@ -89,11 +142,10 @@ Volume<float> smooth_speed(const Forces& forces, const Volume<float>& phi_mm, in
 /// Returns what replaces a speed of the wrong sign: nearly 0, or, where a limit or another label
 /// holds the voxel, the mean size of the speeds across the surface, which then passes half way.
 /// `sides`: the speeds of all voxels.
-float instead_of_speed(const Forces& forces, const EndVoxels& end, const Volume<float>& sides,
-                       int64_t i) {
-  const Volume<float>& phi = end.phi_mm;
+float instead_of_speed(const Forces& forces, const Volume<float>& phi, const LabelVolume& labels,
+                       const Volume<float>& sides, int64_t i) {
   const bool is_inside = phi[i] < 0;
-  const bool is_held = !is_inside && (forces.speed[i] == kFrozen || end.labels[i] != 0);
+  const bool is_held = !is_inside && (forces.speed[i] == kFrozen || labels[i] != 0);
   float sum = 0;
   int count = 0;
   for_neighbours(phi.grid(), i, 1, [&](int64_t n) {
@@ -165,13 +217,46 @@ void move_vertices(Mesh& mesh, const Volume<float>& surface, int threads) {
   });
 }
 
+/// Returns the diagonal of the image at each voxel, for a surface of one sign.
+Volume<float> one_sided(const Volume<float>& surface) {
+  const Grid& grid = surface.grid();
+  Vec3d sides{};
+  for (int axis = 0; axis < 3; ++axis) sides[axis] = grid.size[axis] * grid.spacing_mm[axis];
+  return Volume<float>(grid, static_cast<float>(std::copysign(norm(sides), surface[0])));
+}
+
+/// Replaces the distances of some voxels by those to the mesh, up to `most_mm`. `near_mm`: how far
+/// it goes on beyond the border.
+template <class IsNear>
+void measure_to_mesh(const Volume<float>& surface, double near_mm, double most_mm, int threads,
+                     Volume<float>& distance_mm, const IsNear& is_near) {
+  const Grid& grid = surface.grid();
+  const mesh::TriangleTree tree(
+      surface_mesh(extended(surface, near_mm), threads, mesh::TriangleTree::bytes(1)));
+  parallel_for(threads, surface.voxels(), 1 << 10, [&](int64_t begin, int64_t end) {
+    int32_t hint = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      if (!is_near(i)) continue;
+      const Vec3d at = grid.voxel(i).cast<double>();
+      const double mm = tree.distance_mm(world_from_index(grid, at), hint, most_mm);
+      distance_mm[i] = static_cast<float>(surface[i] < 0 ? -mm : mm);
+    }
+  });
+}
+
 }  // namespace
 
 Volume<float> place_surface(const LevelsetField& field, const EndVoxels& end,
                             const Context& context) {
-  const Volume<float>& phi = end.phi_mm;
+  // Speeds count within two voxels of the surface, and what they are smoothed by reaches seven.
+  constexpr int32_t kMargin = 10;
+  const Part part = part_inside(end.phi_mm, kMargin);
+  Volume<float> whole(end.phi_mm.grid(), 1);
+  if (part.size.x == 0) return whole;
+  const Volume<float> phi = part.of(end.phi_mm);
+  const LabelVolume labels = part.of(end.labels);
   const Grid& grid = phi.grid();
-  const Forces forces(field, grid, context);
+  const Forces forces(field, whole.grid(), part, context);
   const Volume<float> smooth = smooth_speed(forces, phi, context.threads);
   auto sides = Volume<float>::unfilled(grid);
   std::vector<int64_t> wrong;
@@ -194,9 +279,13 @@ Volume<float> place_surface(const LevelsetField& field, const EndVoxels& end,
   });
   std::vector<float> instead;
   instead.reserve(wrong.size());
-  for (const int64_t i : wrong) instead.push_back(instead_of_speed(forces, end, sides, i));
+  for (const int64_t i : wrong) instead.push_back(instead_of_speed(forces, phi, labels, sides, i));
   for (size_t k = 0; k < wrong.size(); ++k) sides[wrong[k]] = instead[k];
-  return sides;
+  part.for_rows([&](int64_t row, const Vec3i& at) {
+    std::copy_n(sides.data() + row * part.size.x, part.size.x,
+                whole.data() + whole.grid().linear(at));
+  });
+  return whole;
 }
 
 Volume<float> surface_of_all(const SegmentResult& result) {
@@ -223,25 +312,34 @@ Mesh surface_mesh(const Volume<float>& surface, int threads, int64_t more) {
 Volume<float> surface_distance_mm(const Volume<float>& surface, double exact_mm, int threads) {
   const Grid& grid = surface.grid();
   Volume<float> distance_mm = filters::distance_to_zeros_mm(surface, threads);
-  if (std::isinf(distance_mm[0])) {
-    Vec3d sides{};
-    for (int axis = 0; axis < 3; ++axis) sides[axis] = grid.size[axis] * grid.spacing_mm[axis];
-    return Volume<float>(grid, static_cast<float>(std::copysign(norm(sides), surface[0])));
-  }
+  if (std::isinf(distance_mm[0])) return one_sided(surface);
   // The place between neighbours nearest to a voxel is at most a cell further than the mesh.
   const double near_mm = exact_mm + norm(grid.spacing_mm);
-  const mesh::TriangleTree tree(
-      surface_mesh(extended(surface, near_mm), threads, mesh::TriangleTree::bytes(1)));
-  parallel_for(threads, surface.voxels(), 1 << 10, [&](int64_t begin, int64_t end) {
-    int32_t hint = 0;
-    for (int64_t i = begin; i < end; ++i) {
-      if (std::abs(distance_mm[i]) > static_cast<float>(near_mm)) continue;
-      const Vec3d at = grid.voxel(i).cast<double>();
-      const double mm = tree.distance_mm(world_from_index(grid, at), hint);
-      distance_mm[i] = static_cast<float>(surface[i] < 0 ? -mm : mm);
-    }
-  });
+  measure_to_mesh(
+      surface, near_mm, std::numeric_limits<double>::infinity(), threads, distance_mm,
+      [&](int64_t i) { return std::abs(distance_mm[i]) <= static_cast<float>(near_mm); });
   return distance_mm;
+}
+
+Volume<float> surface_level_mm(const Volume<float>& surface, float most_mm, int threads) {
+  const Grid& grid = surface.grid();
+  std::vector<uint8_t> near(static_cast<size_t>(grid.voxels()));
+  parallel_for_each(threads, grid.voxels(), 1 << 14, [&](int64_t i) {
+    bool is_cut = false;
+    for_neighbours(grid, i, 1, [&](int64_t n) { is_cut |= (surface[n] < 0) != (surface[i] < 0); });
+    near[static_cast<size_t>(i)] = is_cut ? 1 : 0;
+  });
+  Volume<float> level_mm = one_sided(surface);
+  if (std::ranges::find(near, 1) != near.end()) {
+    // A place of the mesh is in a cell with a voxel of either side.
+    const double spacing_mm = smallest_spacing_mm(grid.spacing_mm, grid.size);
+    near = filters::dilated(near, grid.size, static_cast<int>(most_mm / spacing_mm) + 1);
+    for (int64_t i = 0; i < grid.voxels(); ++i) level_mm[i] = surface[i] < 0 ? -most_mm : most_mm;
+    measure_to_mesh(surface, most_mm, most_mm, threads, level_mm,
+                    [&](int64_t i) { return near[static_cast<size_t>(i)] != 0; });
+  }
+  for (float& mm : level_mm) mm = std::clamp(mm, -most_mm, most_mm);
+  return level_mm;
 }
 
 }  // namespace larch::levelset

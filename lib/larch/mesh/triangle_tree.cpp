@@ -117,7 +117,7 @@ void TriangleTree::build(std::vector<int32_t>& order, const std::vector<Corners>
   build(order, corners, middle, end);
 }
 
-double TriangleTree::distance_mm(const Vec3d& p, int32_t& hint) const {
+double TriangleTree::distance_mm(const Vec3d& p, int32_t& hint, double most_mm) const {
   const auto to_box = [&](const Node& node) {
     double sum = 0;
     for (int axis = 0; axis < 3; ++axis) {
@@ -129,7 +129,7 @@ double TriangleTree::distance_mm(const Vec3d& p, int32_t& hint) const {
   const auto to_triangle = [&](int32_t i) {
     return squared_distance(p, triangles_[i].a, triangles_[i].b, triangles_[i].c);
   };
-  double best = to_triangle(hint);
+  double best = std::min(to_triangle(hint), most_mm * most_mm);
   // A box is passed over only if rounding cannot have made it look farther than it is. So the
   // result is the minimum over all triangles, whatever the hint.
   constexpr double kSlack = 1 - 1e-9;
@@ -158,7 +158,7 @@ double TriangleTree::distance_mm(const Vec3d& p, int32_t& hint) const {
     stack[top++] = far;
     stack[top++] = near;
   }
-  return std::sqrt(best);
+  return std::min(std::sqrt(best), most_mm);
 }
 
 }  // namespace larch::mesh

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "larch/data/mesh.h"
@@ -29,8 +30,10 @@ class TriangleTree {
 
   /// Distance from `point_mm` to the nearest point of the surface. `hint` is a triangle to start
   /// from and receives the nearest one: it makes a run of neighbouring queries fast and has no
-  /// effect on the distance. Any value in [0, triangle count) is valid.
-  double distance_mm(const Vec3d& point_mm, int32_t& hint) const;
+  /// effect on the distance. Any value in [0, triangle count) is valid. Returns `most_mm` where the
+  /// surface is as far away or farther.
+  double distance_mm(const Vec3d& point_mm, int32_t& hint,
+                     double most_mm = std::numeric_limits<double>::infinity()) const;
 
   /// Upper bound for the bytes that making a tree of so many triangles takes, itself included.
   static int64_t bytes(int64_t triangles);

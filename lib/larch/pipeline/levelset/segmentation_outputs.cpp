@@ -164,21 +164,23 @@ void add_surfaces(const cases::CaseJob& c, bool by_label,
   const auto distance_from = [=](const Volume<float>& surface) {
     return levelset::surface_distance_mm(surface, double{clamp_mm}, threads);
   };
-  const auto write_phi = [=](const std::string& path, Volume<float> distance_mm) {
-    for (float& mm : distance_mm) mm = std::clamp(mm, -clamp_mm, clamp_mm);
-    write_volume(path, distance_mm, threads, "Larch level set in mm, phi < 0 inside, clamped");
+  const auto write_phi = [=](const std::string& path, const Volume<float>& level_mm) {
+    write_volume(path, level_mm, threads, "Larch level set in mm, phi < 0 inside, clamped");
   };
   const auto write_distance = [=](const std::string& path, const Volume<float>& distance_mm) {
     write_volume(path, distance_mm, threads, "Larch signed distance in mm, negative inside");
   };
   // That of all labels is made once for both files.
-  const bool has_distance = c.wants("level-set") || c.wants("distance");
-  const auto of_all =
-      std::make_shared<const Volume<float>>(has_distance ? distance_from(*all) : Volume<float>());
+  const auto of_all = std::make_shared<const Volume<float>>(
+      c.wants("distance") ? distance_from(*all) : Volume<float>());
+  const auto level_of_all = [=] {
+    if (of_all->empty()) return levelset::surface_level_mm(*all, clamp_mm, threads);
+    return mapped<float>(*of_all, [=](float mm) { return std::clamp(mm, -clamp_mm, clamp_mm); });
+  };
   add(
-      "level-set", [=](const std::string& path) { write_phi(path, *of_all); },
+      "level-set", [=](const std::string& path) { write_phi(path, level_of_all()); },
       [=](const std::string& path, const auto& surface) {
-        write_phi(path, distance_from(surface));
+        write_phi(path, levelset::surface_level_mm(surface, clamp_mm, threads));
       });
   add(
       "distance", [=](const std::string& path) { write_distance(path, *of_all); },
