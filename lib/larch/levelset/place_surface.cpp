@@ -225,6 +225,11 @@ Volume<float> one_sided(const Volume<float>& surface) {
   return Volume<float>(grid, static_cast<float>(std::copysign(norm(sides), surface[0])));
 }
 
+/// The place between neighbours nearest to a voxel is at most a cell further than the mesh.
+double near_mm(const Grid& grid, double exact_mm) {
+  return exact_mm + norm(grid.spacing_mm);
+}
+
 /// Replaces the distances of some voxels by those to the mesh, up to `most_mm`. `near_mm`: how far
 /// it goes on beyond the border.
 template <class IsNear>
@@ -313,11 +318,9 @@ Volume<float> surface_distance_mm(const Volume<float>& surface, double exact_mm,
   const Grid& grid = surface.grid();
   Volume<float> distance_mm = filters::distance_to_zeros_mm(surface, threads);
   if (std::isinf(distance_mm[0])) return one_sided(surface);
-  // The place between neighbours nearest to a voxel is at most a cell further than the mesh.
-  const double near_mm = exact_mm + norm(grid.spacing_mm);
-  measure_to_mesh(
-      surface, near_mm, std::numeric_limits<double>::infinity(), threads, distance_mm,
-      [&](int64_t i) { return std::abs(distance_mm[i]) <= static_cast<float>(near_mm); });
+  const double near = near_mm(grid, exact_mm);
+  measure_to_mesh(surface, near, std::numeric_limits<double>::infinity(), threads, distance_mm,
+                  [&](int64_t i) { return std::abs(distance_mm[i]) <= static_cast<float>(near); });
   return distance_mm;
 }
 
@@ -335,7 +338,7 @@ Volume<float> surface_level_mm(const Volume<float>& surface, float most_mm, int 
     const double spacing_mm = smallest_spacing_mm(grid.spacing_mm, grid.size);
     near = filters::dilated(near, grid.size, static_cast<int>(most_mm / spacing_mm) + 1);
     for (int64_t i = 0; i < grid.voxels(); ++i) level_mm[i] = surface[i] < 0 ? -most_mm : most_mm;
-    measure_to_mesh(surface, most_mm, most_mm, threads, level_mm,
+    measure_to_mesh(surface, near_mm(grid, most_mm), most_mm, threads, level_mm,
                     [&](int64_t i) { return near[static_cast<size_t>(i)] != 0; });
   }
   for (float& mm : level_mm) mm = std::clamp(mm, -most_mm, most_mm);

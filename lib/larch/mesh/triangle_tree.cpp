@@ -36,6 +36,23 @@ std::vector<Vec3i> distinct(std::vector<Vec3i> triangles) {
   return triangles;
 }
 
+struct Box {
+  Vec3d low, high;
+};
+template <class Corners>
+Box box_of(const std::vector<int32_t>& order, const std::vector<Corners>& corners, int32_t begin,
+           int32_t end) {
+  Box box{corners[order[begin]].a, corners[order[begin]].a};
+  for (int32_t i = begin; i < end; ++i) {
+    const Corners& t = corners[order[i]];
+    for (int axis = 0; axis < 3; ++axis) {
+      box.low[axis] = std::min({box.low[axis], t.a[axis], t.b[axis], t.c[axis]});
+      box.high[axis] = std::max({box.high[axis], t.a[axis], t.b[axis], t.c[axis]});
+    }
+  }
+  return box;
+}
+
 }  // namespace
 
 NearestPlace nearest_place(const Vec3d& p, const Vec3d& a, const Vec3d& b, const Vec3d& c) {
@@ -86,20 +103,15 @@ int64_t TriangleTree::bytes(int64_t triangles) {
   return triangles * static_cast<int64_t>(sizeof(Node) + 2 * sizeof(Corners) + sizeof(int32_t));
 }
 
-void TriangleTree::build(std::vector<int32_t>& order, const std::vector<Corners>& corners,
-                         int32_t begin, int32_t end) {
-  Node node{corners[order[begin]].a, corners[order[begin]].a, begin, end - begin};
-  for (int32_t i = begin; i < end; ++i) {
-    const Corners& t = corners[order[i]];
-    for (int axis = 0; axis < 3; ++axis) {
-      node.low[axis] = std::min({node.low[axis], t.a[axis], t.b[axis], t.c[axis]});
-      node.high[axis] = std::max({node.high[axis], t.a[axis], t.b[axis], t.c[axis]});
-    }
-  }
-  const size_t self = nodes_.size();
-  nodes_.push_back(node);
-  if (end - begin <= kLeafSize) return;
-  const Vec3d extent = node.high - node.low;
+namespace {
+
+/// Parts a range of triangles at the median along the longest axis of their box. Returns where.
+template <class Corners>
+int32_t split(std::vector<int32_t>& order, const std::vector<Corners>& corners, int32_t begin,
+              int32_t end) {
+  if (end - begin <= kLeafSize) return end;
+  const Box box = box_of(order, corners, begin, end);
+  const Vec3d extent = box.high - box.low;
   const int axis = extent.x >= extent.y && extent.x >= extent.z ? 0 : extent.y >= extent.z ? 1 : 2;
   const auto centre = [&](int32_t i) {
     const Corners& t = corners[i];
@@ -111,52 +123,88 @@ void TriangleTree::build(std::vector<int32_t>& order, const std::vector<Corners>
                      const double a = centre(i), b = centre(j);
                      return a < b || (a == b && i < j);
                    });
-  nodes_[self].count = 0;
-  build(order, corners, begin, middle);
-  nodes_[self].first = static_cast<int32_t>(nodes_.size());
-  build(order, corners, middle, end);
+  return middle;
+}
+
+float rounded_down(double value) {
+  const auto near = static_cast<float>(value);
+  return near > value ? std::nextafter(near, -std::numeric_limits<float>::infinity()) : near;
+}
+
+}  // namespace
+
+int32_t TriangleTree::build(std::vector<int32_t>& order, const std::vector<Corners>& corners,
+                            int32_t begin, int32_t end) {
+  const int32_t middle = split(order, corners, begin, end);
+  const int32_t cuts[] = {begin, split(order, corners, begin, middle), middle,
+                          middle < end ? split(order, corners, middle, end) : end, end};
+  const auto self = static_cast<int32_t>(nodes_.size());
+  nodes_.push_back({});
+  for (int k = 0; k < 4; ++k) {
+    const int32_t first = cuts[k], size = cuts[k + 1] - first;
+    if (size == 0) continue;
+    const Box box = box_of(order, corners, first, first + size);
+    const int32_t inner = size > kLeafSize ? build(order, corners, first, first + size) : -1;
+    Node& node = nodes_[static_cast<size_t>(self)];
+    const int32_t c = node.children++;
+    for (int axis = 0; axis < 3; ++axis) {
+      node.low[axis][c] = rounded_down(box.low[axis]);
+      node.high[axis][c] = -rounded_down(-box.high[axis]);
+      farthest_mm_ = std::max({farthest_mm_, std::abs(box.low[axis]), std::abs(box.high[axis])});
+    }
+    node.first[c] = inner < 0 ? first : inner;
+    node.count[c] = inner < 0 ? size : 0;
+  }
+  return self;
 }
 
 double TriangleTree::distance_mm(const Vec3d& p, int32_t& hint, double most_mm) const {
-  const auto to_box = [&](const Node& node) {
-    double sum = 0;
-    for (int axis = 0; axis < 3; ++axis) {
-      const double d = std::max({node.low[axis] - p[axis], 0.0, p[axis] - node.high[axis]});
-      sum += d * d;
-    }
-    return sum;
-  };
   const auto to_triangle = [&](int32_t i) {
     return squared_distance(p, triangles_[i].a, triangles_[i].b, triangles_[i].c);
   };
   double best = std::min(to_triangle(hint), most_mm * most_mm);
   // A box is passed over only if rounding cannot have made it look farther than it is. So the
   // result is the minimum over all triangles, whatever the hint.
-  constexpr double kSlack = 1 - 1e-9;
+  constexpr float kSlack = 1 - 1e-6F;
+  const double coordinate = std::max({farthest_mm_, std::abs(p.x), std::abs(p.y), std::abs(p.z)});
+  const auto error = static_cast<float>(coordinate * 4e-7);
+  const float at[3] = {static_cast<float>(p.x), static_cast<float>(p.y), static_cast<float>(p.z)};
   struct Entry {
-    int32_t node;
-    double squared;
+    int32_t first, count;
+    float squared;
   };
-  Entry stack[64];  // the tree is balanced: its depth is below 32
+  Entry stack[64];  // three wait at a level; the tree is balanced, its depth below 16
   int top = 0;
-  stack[top++] = {0, to_box(nodes_[0])};
+  stack[top++] = {0, 0, 0};
   while (top > 0) {
     const Entry entry = stack[--top];
-    if (entry.squared * kSlack > best) continue;
-    const Node& node = nodes_[entry.node];
-    for (int32_t i = node.first; i < node.first + node.count; ++i) {
+    if (double{entry.squared} > best) continue;
+    for (int32_t i = entry.first; i < entry.first + entry.count; ++i) {
       const double squared = to_triangle(i);
       if (squared < best) {
         best = squared;
         hint = i;
       }
     }
-    if (node.count > 0) continue;
-    Entry near{entry.node + 1, to_box(nodes_[entry.node + 1])};
-    Entry far{node.first, to_box(nodes_[node.first])};
-    if (far.squared < near.squared) std::swap(near, far);
-    stack[top++] = far;
-    stack[top++] = near;
+    if (entry.count > 0) continue;
+    const Node& node = nodes_[static_cast<size_t>(entry.first)];
+    Four squared{};
+    for (int axis = 0; axis < 3; ++axis) {
+      const Four before = node.low[axis] - at[axis], behind = at[axis] - node.high[axis];
+      const Four d = (before > behind ? before : behind) - error;
+      const Four outside = d > 0.0F ? d : Four{};
+      squared += outside * outside;
+    }
+    const int bottom = top;
+    for (int c = 0; c < node.children; ++c) {
+      const float least = squared[c] * kSlack;
+      if (double{least} > best) continue;
+      int place = top++;
+      for (; place > bottom && stack[place - 1].squared < least; --place) {
+        stack[place] = stack[place - 1];
+      }
+      stack[place] = {node.first[c], node.count[c], least};
+    }
   }
   return std::min(std::sqrt(best), most_mm);
 }

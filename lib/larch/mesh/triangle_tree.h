@@ -39,18 +39,22 @@ class TriangleTree {
   static int64_t bytes(int64_t triangles);
 
  private:
+  /// Four children, so that their boxes are compared side by side.
+  using Four = float __attribute__((vector_size(16)));
   struct Node {
-    Vec3d low, high;
-    int32_t first;  // leaf: first triangle; inner node: index of the second child
-    int32_t count;  // leaf: number of triangles; inner node: 0, and the first child comes next
+    Four low[3], high[3];  // boxes in mm, rounded outwards
+    int32_t first[4];      // leaf: first triangle; inner node: its index
+    int32_t count[4];      // leaf: number of triangles; inner node: 0
+    int32_t children;
   };
   struct Corners {
     Vec3d a, b, c;
   };
-  void build(std::vector<int32_t>& order, const std::vector<Corners>& corners, int32_t begin,
-             int32_t end);
+  int32_t build(std::vector<int32_t>& order, const std::vector<Corners>& corners, int32_t begin,
+                int32_t end);
 
   std::vector<Node> nodes_;
+  double farthest_mm_ = 0;          // of a coordinate
   std::vector<Corners> triangles_;  // in the order of the leaves
 };
 
