@@ -53,6 +53,32 @@ Box box_of(const std::vector<int32_t>& order, const std::vector<Corners>& corner
   return box;
 }
 
+/// Parts a range of triangles at the median along the longest axis of their box. Returns where.
+template <class Corners>
+int32_t split(std::vector<int32_t>& order, const std::vector<Corners>& corners, int32_t begin,
+              int32_t end) {
+  if (end - begin <= kLeafSize) return end;
+  const Box box = box_of(order, corners, begin, end);
+  const Vec3d extent = box.high - box.low;
+  const int axis = extent.x >= extent.y && extent.x >= extent.z ? 0 : extent.y >= extent.z ? 1 : 2;
+  const auto centre = [&](int32_t i) {
+    const Corners& t = corners[i];
+    return t.a[axis] + t.b[axis] + t.c[axis];
+  };
+  const int32_t middle = begin + (end - begin) / 2;
+  std::nth_element(order.begin() + begin, order.begin() + middle, order.begin() + end,
+                   [&](int32_t i, int32_t j) {
+                     const double a = centre(i), b = centre(j);
+                     return a < b || (a == b && i < j);
+                   });
+  return middle;
+}
+
+float rounded_down(double value) {
+  const auto near = static_cast<float>(value);
+  return near > value ? std::nextafter(near, -std::numeric_limits<float>::infinity()) : near;
+}
+
 }  // namespace
 
 NearestPlace nearest_place(const Vec3d& p, const Vec3d& a, const Vec3d& b, const Vec3d& c) {
@@ -92,46 +118,16 @@ TriangleTree::TriangleTree(const Mesh& surface) {
   }
   std::vector<int32_t> order(corners.size());
   std::iota(order.begin(), order.end(), 0);
-  nodes_.reserve(corners.size());
+  nodes_.reserve(corners.size() / 2 + 1);  // all but the first have two children of two triangles
   build(order, corners, 0, static_cast<int32_t>(order.size()));
   triangles_.reserve(order.size());
   for (const int32_t t : order) triangles_.push_back(corners[t]);
 }
 
 int64_t TriangleTree::bytes(int64_t triangles) {
-  // The corners twice, and their order, while they are sorted.
-  return triangles * static_cast<int64_t>(sizeof(Node) + 2 * sizeof(Corners) + sizeof(int32_t));
+  // The corners twice, and their order, while they are sorted; a node for two of them.
+  return triangles * static_cast<int64_t>(sizeof(Node) / 2 + 2 * sizeof(Corners) + sizeof(int32_t));
 }
-
-namespace {
-
-/// Parts a range of triangles at the median along the longest axis of their box. Returns where.
-template <class Corners>
-int32_t split(std::vector<int32_t>& order, const std::vector<Corners>& corners, int32_t begin,
-              int32_t end) {
-  if (end - begin <= kLeafSize) return end;
-  const Box box = box_of(order, corners, begin, end);
-  const Vec3d extent = box.high - box.low;
-  const int axis = extent.x >= extent.y && extent.x >= extent.z ? 0 : extent.y >= extent.z ? 1 : 2;
-  const auto centre = [&](int32_t i) {
-    const Corners& t = corners[i];
-    return t.a[axis] + t.b[axis] + t.c[axis];
-  };
-  const int32_t middle = begin + (end - begin) / 2;
-  std::nth_element(order.begin() + begin, order.begin() + middle, order.begin() + end,
-                   [&](int32_t i, int32_t j) {
-                     const double a = centre(i), b = centre(j);
-                     return a < b || (a == b && i < j);
-                   });
-  return middle;
-}
-
-float rounded_down(double value) {
-  const auto near = static_cast<float>(value);
-  return near > value ? std::nextafter(near, -std::numeric_limits<float>::infinity()) : near;
-}
-
-}  // namespace
 
 int32_t TriangleTree::build(std::vector<int32_t>& order, const std::vector<Corners>& corners,
                             int32_t begin, int32_t end) {
