@@ -84,6 +84,7 @@ struct ModelConfig {
       throw UsageError("--features.filters and --space.components are of model voxels");
     }
     if (voxels.experts) throw UsageError("--experts is of model voxels");
+    config::require_default(voxels.fusion, "fusion.", "model voxels");
     if (is_boundary()) check_boundary_trees();
     if (is_forest) return check_stage_forests();
     check_keys(voxels);

@@ -25,7 +25,7 @@ __device__ void blur(const T* in, T* out, const Vec3i& size, int volumes, int ax
   __syncthreads();
 }
 
-/// One block per atlas, and one for the piece.
+/// A block blurs an atlas, or the piece.
 __global__ void smooth_kernel(const __grid_constant__ FuseJob job) {
   const AtlasView& view = job.views[blockIdx.x];
   blur(view.image, view.smooth, view.size, 1, 0);
@@ -33,7 +33,7 @@ __global__ void smooth_kernel(const __grid_constant__ FuseJob job) {
   blur(view.spare, view.smooth, view.size, 1, 2);
 }
 
-/// One block per atlas.
+/// A block registers an atlas.
 __global__ void __launch_bounds__(kRegisterThreads)
     register_kernel(const __grid_constant__ FuseJob given) {
   FuseJob job = given;
@@ -49,39 +49,40 @@ __global__ void __launch_bounds__(kRegisterThreads)
       job.spare = other;
     }
   }
-  for (int64_t i = threadIdx.x; i < job.voxels(); i += blockDim.x) job.warp(a, i);
+}
+
+/// A thread works on a voxel of an atlas (grid.y).
+__global__ void warp_kernel(const __grid_constant__ FuseJob job) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < job.voxels()) job.warp(static_cast<int>(blockIdx.y), i);
 }
 
 /// Returns the difference of the patches around a voxel of the piece and one of an atlas.
 __device__ int32_t difference(const FuseJob& job, int a, int64_t i, int64_t shift) {
-  int32_t sum = 0, square = 0;
+  int32_t sum = 0;
 #pragma unroll
-  for (int k = 0; k < kShifts; ++k) {
-    sum += job.squared_difference(a, i + job.shift(k, square), shift);
-  }
+  for (int k = 0; k < kShifts; ++k) sum += job.squared_difference(a, i + job.shift(k), shift);
   return sum;
 }
 
-/// One thread per voxel, and atlas (grid.y).
+/// A thread works on a voxel of an atlas (grid.y).
 __global__ void least_kernel(const __grid_constant__ FuseJob job) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= job.voxels() || job.band[i] == 0) return;
-  int32_t least = 0x7fffffff, square = 0;
+  int32_t least = 0x7fffffff;
   for (int s = 0; s < kShifts; ++s) {
-    least = min(least, difference(job, static_cast<int>(blockIdx.y), i, job.shift(s, square)));
+    least = min(least, difference(job, static_cast<int>(blockIdx.y), i, job.shift(s)));
   }
   atomicMin(job.least + i, least);
 }
-/// `weights`: [atlas from `first` on][shift][voxel], 0 outside of the band.
+/// `weights` are [atlas from `first` on][shift][voxel], 0 outside of the band.
 __global__ void weight_kernel(const __grid_constant__ FuseJob job, int first, uint16_t* weights) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= job.voxels() || job.band[i] == 0) return;
   uint16_t* mine = weights + blockIdx.y * kShifts * job.voxels() + i;
   for (int s = 0; s < kShifts; ++s) {
-    int32_t square = 0;
-    const int64_t shift = job.shift(s, square);
-    const int32_t sum = difference(job, first + static_cast<int>(blockIdx.y), i, shift);
-    mine[s * job.voxels()] = job.weight(i, sum, square);
+    const int32_t sum = difference(job, first + static_cast<int>(blockIdx.y), i, job.shift(s));
+    mine[s * job.voxels()] = job.weight(i, sum, s);
   }
 }
 __global__ void vote_kernel(const __grid_constant__ FuseJob job, int first,
@@ -93,10 +94,9 @@ __global__ void vote_kernel(const __grid_constant__ FuseJob job, int first,
   for (int s = 0; s < kShifts; ++s) {
     const uint16_t* from = weights + (blockIdx.y * kShifts + s) * job.voxels() + i;
     uint32_t sum = 0;
-    int32_t square = 0;
-    for (int k = 0; k < kShifts; ++k) sum += from[job.shift(k, square)];
+    for (int k = 0; k < kShifts; ++k) sum += from[job.shift(k)];
     votes[0] += sum;
-    const int64_t there = i + job.shift(s, square);
+    const int64_t there = i + job.shift(s);
 #pragma unroll
     for (int k = 0; k < kMaximumParts; ++k) {
       if (k >= job.parts) break;
@@ -109,6 +109,7 @@ __global__ void vote_kernel(const __grid_constant__ FuseJob job, int first,
     if (k <= job.parts) atomicAdd(all + k * job.voxels(), votes[k]);
   }
 }
+
 }  // namespace
 
 void fuse(const FuseJob& job, const Context& context) {
@@ -117,16 +118,20 @@ void fuse(const FuseJob& job, const Context& context) {
   const auto blocks = static_cast<unsigned>((job.voxels() + kThreads - 1) / kThreads);
   const auto atlases = static_cast<unsigned>(job.atlases);
   smooth_kernel<<<atlases + 1, kRegisterThreads, 0, stream>>>(job);
+  larch::cuda::check_launch("smooth_kernel");
   register_kernel<<<atlases, kRegisterThreads, 0, stream>>>(job);
   larch::cuda::check_launch("register_kernel");
+  warp_kernel<<<dim3(blocks, atlases), kThreads, 0, stream>>>(job);
   LARCH_CUDA_CHECK(cudaMemsetAsync(job.least, 0x7f, static_cast<size_t>(job.voxels()) * 4, stream));
   least_kernel<<<dim3(blocks, atlases), kThreads, 0, stream>>>(job);
+  larch::cuda::check_launch("least_kernel");
   const int64_t of_atlas = kShifts * job.voxels();
   const int64_t most = std::min(job.memory_bytes, kMostWeightBytes);
   const int batch = static_cast<int>(std::clamp<int64_t>(most / (2 * of_atlas), 1, job.atlases));
   Buffer<uint16_t> weights(context.device, static_cast<size_t>(batch * of_atlas));
   weights.set_zero();
   for (int first = 0; first < job.atlases; first += batch) {
+    context.throw_if_stopped(kStopped);
     const dim3 grid(blocks, static_cast<unsigned>(std::min(batch, job.atlases - first)));
     weight_kernel<<<grid, kThreads, 0, stream>>>(job, first, weights.data());
     vote_kernel<<<grid, kThreads, 0, stream>>>(job, first, weights.data());

@@ -173,7 +173,7 @@ Mesh surface_mesh(const Volume<float>& surface, int threads, int64_t more = 0);
 /// `surface` has one sign. Throws as surface_mesh.
 Volume<float> surface_distance_mm(const Volume<float>& surface, double exact_mm, int threads);
 
-/// Returns the same, up to `most_mm` on either side and no further, in less time.
+/// Returns that distance clamped to `most_mm` on either side, in less time.
 Volume<float> surface_level_mm(const Volume<float>& surface, float most_mm, int threads);
 
 }  // namespace larch::levelset

@@ -94,17 +94,21 @@ void add_atlases(const std::vector<experts::TrainingCase>& cases, size_t most, i
 /// learned from.
 struct Comparison {
   const experts::Trained& trained;
+  const std::vector<experts::TrainingCase>& cases;
   experts::Resident all{};
   std::vector<experts::Resident> without_fold{};
   voxels::ThresholdSearch trees{1}, experts{1}, atlases{1};
 
-  Comparison(const experts::Trained& of, const Device& device)
-      : trained(of), all(experts::make_resident(of.all, device)) {
+  Comparison(const experts::Trained& of, const std::vector<experts::TrainingCase>& unseen,
+             const Device& device)
+      : trained(of), cases(unseen), all(experts::make_resident(of.all, device)) {
     for (const experts::Experts& one : of.without_fold) {
       without_fold.push_back(experts::make_resident(one, device));
     }
   }
-  void add(const experts::TrainingCase& one, int number, int steps, const Context& context) {
+  /// The atlases of the case and of its group do not vote.
+  void add(size_t number, int steps, const Context& context) {
+    const experts::TrainingCase& one = cases[number];
     const int64_t memory_bytes = voxels::default_memory_bytes(context.device);
     add_case(one.probability, one.part, trees);
     const auto fold = static_cast<size_t>(one.fold);
@@ -113,7 +117,12 @@ struct Comparison {
     if (parts.empty()) parts.emplace_back(one.image.grid());
     add_case(experts::together(parts), one.part, experts);
     if (trained.all.atlases.empty()) return;
-    experts::ask_atlases(trained.all, all, one.image, steps, number, memory_bytes, parts, context);
+    std::vector<bool> left_out(trained.all.atlases.size());
+    for (size_t a = 0; a < left_out.size(); ++a) {
+      left_out[a] = a == number || (!one.group.empty() && cases[a].group == one.group);
+    }
+    experts::ask_atlases(trained.all, all, one.image, steps, left_out, memory_bytes, parts,
+                         context);
     add_case(experts::together(parts), one.part, atlases);
   }
 };
@@ -124,14 +133,12 @@ template <class M>
 void keep_better(M& model, experts::Trained trained,
                  const std::vector<experts::TrainingCase>& cases, bool wanted,
                  voxels::TrainReport& report, const Context& context) {
-  Comparison unseen(trained, context.device);
-  for (size_t i = 0; i < cases.size(); ++i) {
-    unseen.add(cases[i], static_cast<int>(i), model.space.intensity.steps, context);
-  }
+  Comparison unseen(trained, cases, context.device);
+  for (size_t i = 0; i < cases.size(); ++i) unseen.add(i, model.space.intensity.steps, context);
   const auto alone = unseen.trees.best(), voted = unseen.atlases.best();
   auto better = unseen.experts.best();
   if (!alone || !better) throw InputError("experts: no voxel of the cases is of a structure");
-  const bool kept = wanted || better->dice > alone->dice;
+  const bool kept = wanted || std::max(better->dice, voted ? voted->dice : 0) > alone->dice;
   char text[160];
   std::snprintf(text, sizeof text,
                 "Dice of cases that were not learned from: trees %.4f, experts %.4f at the "
@@ -140,7 +147,10 @@ void keep_better(M& model, experts::Trained trained,
   context.info(text);
   report.figures.emplace_back("unseen_dice_of_trees", alone->dice);
   report.figures.emplace_back("unseen_dice_of_experts", better->dice);
-  if (!kept) return;
+  if (!kept) {
+    model.experts = {};
+    return;
+  }
   auto& atlases = trained.all.atlases;
   std::erase_if(atlases, [](const experts::Atlas& atlas) { return atlas.image.empty(); });
   if (voted) {
@@ -214,7 +224,7 @@ std::vector<experts::TrainingCase> unseen_cases(const M& model, voxels::TrainCon
     for (size_t v = 0; v < volumes.size(); ++v) {
       if (fold[v] != f) continue;
       cases.push_back({volumes[v].voxels, structure_probability(unseeing, volumes[v], context),
-                       parts_of(model, volumes[v]), static_cast<int>(f)});
+                       parts_of(model, volumes[v]), static_cast<int>(f), volumes[v].group});
     }
   }
   return cases;
@@ -242,7 +252,7 @@ void add(M& model, const voxels::TrainConfig& config, std::vector<voxels::Traini
         experts::train(cases, parts, static_cast<int>(folds), model.space.intensity.steps, context);
     add_atlases(cases, static_cast<size_t>(config.fusion.atlases), model.space.intensity.steps,
                 trained.all, context);
-    keep_better(model, std::move(trained), cases, config.needs_experts(), report, context);
+    keep_better(model, std::move(trained), cases, config.experts == true, report, context);
   } catch (const InputError& error) {
     if (config.needs_experts()) throw;
     context.info(std::string(error.what()) + "; the model has no experts");

@@ -21,7 +21,6 @@
 namespace larch::experts {
 namespace {
 
-constexpr const char* kStopped = "stopped while atlases voted";
 constexpr int kAtlasMargin = 8;  ///< voxels around the structures of an atlas
 /// Voxels around the band: a patch, the shift of one, and the votes of its neighbours.
 constexpr int kMargin = 4;
@@ -74,15 +73,33 @@ void join(std::vector<Volume<float>>& said, const Vec3i& at, const uint64_t* vot
 int64_t memory_beside(const FuseJob& job, const Resident& resident, int64_t memory_bytes,
                       const Context& context) {
   const int64_t votes = 8 * (1 + job.parts);
+  const int64_t workers = std::min(context.threads, job.atlases);
   const int64_t of_voxel =
-      10 + votes + job.atlases * (2 + job.parts) +
-      (context.device.is_cuda() ? 2 * kShifts : context.threads * (20 + votes));
+      11 + votes + job.atlases * (2 + job.parts) +
+      (context.device.is_cuda() ? 2 * kShifts : 12 + votes + workers * (20 + votes));
   const int64_t needed = resident.bytes() + 4 * static_cast<int64_t>(resident.atlas_parts.size()) +
                          job.voxels() * of_voxel + job.atlases * job.node_count() * 24;
   if (needed <= memory_bytes) return memory_bytes - needed;
   throw MemoryError("the atlases of the model need " + std::to_string(needed) +
                     " bytes for the structure in this image, and may take " +
                     std::to_string(memory_bytes));
+}
+
+/// Returns the atlases that vote, with the ways from a placement to them.
+std::vector<AtlasView> voters_of(const Experts& experts, const Resident& resident,
+                                 const std::vector<bool>& left_out, const Placement& from) {
+  std::vector<AtlasView> voters;
+  int64_t first = 0;
+  for (size_t a = 0; a < experts.atlases.size(); ++a) {
+    const Atlas& atlas = experts.atlases[a];
+    if (!atlas.image.empty() && (left_out.empty() || !left_out[a])) {
+      voters.push_back(view_of(atlas, from));
+      voters.back().image = resident.atlas_images.data() + first;
+      voters.back().part = resident.atlas_parts.data() + first;
+    }
+    first += std::ssize(atlas.image);
+  }
+  return voters;
 }
 
 std::vector<uint16_t> weight_table() {
@@ -110,24 +127,16 @@ struct Fusion {
     memory.emplace_back(device, std::as_bytes(std::span(values)));
     return reinterpret_cast<T*>(memory.back().data());
   }
-  /// Finds the ways from the piece to the atlases, all but one.
-  void load(const Experts& experts, const Resident& resident, int left_out, const Placement& target,
+  /// Finds the ways from the piece to the atlases that vote.
+  void load(const std::vector<AtlasView>& voters, const Resident& resident,
             const std::vector<int16_t>& piece, const Device& device) {
     const auto stored = static_cast<int64_t>(resident.atlas_images.size());
     auto* const smooth = take<int16_t>(stored + job.voxels(), device);
     auto* const spare = take<int16_t>(stored + job.voxels(), device);
-    std::vector<AtlasView> all;
-    int64_t first = 0;
-    for (int a = 0; a < std::ssize(experts.atlases); ++a) {
-      const Atlas& atlas = experts.atlases[static_cast<size_t>(a)];
-      if (a != left_out && !atlas.image.empty()) {
-        AtlasView& view = all.emplace_back(view_of(atlas, target));
-        view.image = resident.atlas_images.data() + first;
-        view.part = resident.atlas_parts.data() + first;
-        view.smooth = smooth + first;
-        view.spare = spare + first;
-      }
-      first += std::ssize(atlas.image);
+    std::vector<AtlasView> all = voters;
+    for (AtlasView& view : all) {
+      view.smooth = smooth + (view.image - resident.atlas_images.data());
+      view.spare = spare + (view.image - resident.atlas_images.data());
     }
     job.image = take(piece, device);
     job.smooth = smooth + stored;
@@ -172,8 +181,8 @@ Atlas make_atlas(const Experts& experts, const Volume<int16_t>& image, const Vol
 }
 
 void ask_atlases(const Experts& experts, const Resident& resident, const Volume<int16_t>& image,
-                 int steps, int left_out, int64_t memory_bytes, std::vector<Volume<float>>& said,
-                 const Context& context) {
+                 int steps, const std::vector<bool>& left_out, int64_t memory_bytes,
+                 std::vector<Volume<float>>& said, const Context& context) {
   if (said.empty()) return;
   const Volume<float> found = together(said);
   std::optional<Frame> frame = frame_of(found, context);
@@ -189,10 +198,10 @@ void ask_atlases(const Experts& experts, const Resident& resident, const Volume<
   for (int axis = 0; axis < 3; ++axis) job.size[axis] = (hi[axis] - lo[axis] + 2 * kMargin + 1) | 1;
   job.nodes = {job.size.x / 2 + 1, job.size.y / 2 + 1, job.size.z / 2 + 1};
   job.parts = experts.parts;
-  for (int a = 0; a < std::ssize(experts.atlases); ++a) {
-    if (a != left_out && !experts.atlases[static_cast<size_t>(a)].image.empty()) ++job.atlases;
-  }
-  if (job.atlases == 0) return;
+  const std::vector<AtlasView> voters = voters_of(
+      experts, resident, left_out, placement_of(*frame, experts.turns != 0, image.grid(), origin));
+  if (voters.empty()) return;
+  job.atlases = static_cast<int32_t>(voters.size());
   job.memory_bytes = memory_beside(job, resident, memory_bytes, context);
   std::vector<int16_t> piece(static_cast<size_t>(job.voxels()));
   std::vector<uint8_t> asked(piece.size());
@@ -200,14 +209,14 @@ void ask_atlases(const Experts& experts, const Resident& resident, const Volume<
     piece[i] = intensity(image, steps, at);
     asked[i] = image.grid().contains(at) && band(at) != 0;
   });
-  const Placement target = placement_of(*frame, experts.turns != 0, image.grid(), origin);
   std::vector<uint8_t> wanted = filters::dilated(asked, job.size, 1);
   std::ranges::transform(wanted, asked, wanted.begin(), std::plus<>());
-  fusion.load(experts, resident, left_out, target, piece, context.device);
+  fusion.load(voters, resident, piece, context.device);
   fusion.take_all(wanted, context.device);
   kFuse(context.device, job, context);
   std::vector<uint64_t> votes(static_cast<size_t>(1 + job.parts) * asked.size());
-  fusion.memory.back().download(std::as_writable_bytes(std::span(votes)));
+  fusion.memory.back().download(  // what is taken last holds the votes
+      std::as_writable_bytes(std::span(votes)));
   for_piece(origin, job.size, [&](size_t i, const Vec3i& at) {
     if (asked[i] != 0) join(said, at, votes.data() + i, asked.size());
   });
@@ -279,8 +288,8 @@ struct Sums {
   }
 };
 
-/// Calls use(atlas, shift, square of its length, differences of patches) for all shifts of atlases
-/// from `begin` to `end`.
+/// Calls use(atlas, number of a shift, differences of patches) for all shifts of atlases from
+/// `begin` to `end`.
 template <class Use>
 void for_shifts(const FuseJob& job, int64_t begin, int64_t end, const Context& context,
                 const Use& use) {
@@ -289,16 +298,16 @@ void for_shifts(const FuseJob& job, int64_t begin, int64_t end, const Context& c
   for (int64_t a = begin; a < end; ++a) {
     context.throw_if_stopped(kStopped);
     for (int s = 0; s < kShifts; ++s) {
-      int32_t square = 0;
-      const int64_t shift = job.shift(s, square);
+      const int64_t shift = job.shift(s);
+      const int64_t first = std::max<int64_t>(0, -shift), last = std::min(n, n - shift);
       const int16_t* x = job.image;
       const int16_t* y = job.warped + a * n + shift;
       int32_t* to = differences.a.data();
-      for (int64_t i = std::max<int64_t>(0, -shift); i < std::min(n, n - shift); ++i) {
-        to[i] = (x[i] - y[i]) * (x[i] - y[i]);
-      }
+      std::fill_n(to, first, 0);
+      for (int64_t i = first; i < last; ++i) to[i] = (x[i] - y[i]) * (x[i] - y[i]);
+      std::fill(to + last, to + n, 0);
       differences.of_boxes(job);
-      use(a, shift, square, differences.a.data());
+      use(a, s, differences.a.data());
     }
   }
 }
@@ -311,7 +320,7 @@ void find_least(const FuseJob& job, const std::vector<int64_t>& near, const Cont
   parallel_for(context.threads, job.atlases, grain, [&](int64_t begin, int64_t end) {
     std::vector<int32_t> least(static_cast<size_t>(n), 0x7fffffff);
     int32_t* m = least.data();
-    for_shifts(job, begin, end, context, [&](int64_t, int64_t, int32_t, const int32_t* d) {
+    for_shifts(job, begin, end, context, [&](int64_t, int, const int32_t* d) {
       for (int64_t i = 0; i < n; ++i) m[i] = d[i] < m[i] ? d[i] : m[i];
     });
     const std::lock_guard lock(mutex);
@@ -326,23 +335,22 @@ void vote(const FuseJob& job, const std::vector<int64_t>& near, const Context& c
   parallel_for(context.threads, job.atlases, grain, [&](int64_t begin, int64_t end) {
     Sums weights(job);
     std::vector<uint64_t> votes(static_cast<size_t>(n * (1 + job.parts)), 0);
-    for_shifts(job, begin, end, context,
-               [&](int64_t a, int64_t shift, int32_t square, const int32_t* d) {
-                 std::ranges::fill(weights.a, 0);
-                 int32_t* w = weights.a.data();
-                 for (const int64_t i : near) w[i] = job.weight(i, d[i], square);
-                 weights.of_boxes(job);
-                 w = weights.a.data();
-                 for (const int64_t i : near) {
-                   if (job.band[i] < 2) continue;
-                   const auto weight = static_cast<uint64_t>(w[i]);
-                   votes[static_cast<size_t>(i)] += weight;
-                   for (int k = 0; k < job.parts; ++k) {
-                     votes[static_cast<size_t>((k + 1) * n + i)] +=
-                         weight * job.share[(a * job.parts + k) * n + i + shift];
-                   }
-                 }
-               });
+    for_shifts(job, begin, end, context, [&](int64_t a, int s, const int32_t* d) {
+      std::ranges::fill(weights.a, 0);
+      int32_t* w = weights.a.data();
+      for (const int64_t i : near) w[i] = job.weight(i, d[i], s);
+      weights.of_boxes(job);
+      w = weights.a.data();
+      for (const int64_t i : near) {
+        if (job.band[i] < 2) continue;
+        const auto weight = static_cast<uint64_t>(w[i]);
+        votes[static_cast<size_t>(i)] += weight;
+        for (int k = 0; k < job.parts; ++k) {
+          votes[static_cast<size_t>((k + 1) * n + i)] +=
+              weight * job.share[(a * job.parts + k) * n + i + job.shift(s)];
+        }
+      }
+    });
     const std::lock_guard lock(mutex);
     for (size_t i = 0; i < votes.size(); ++i) job.votes[i] += votes[i];
   });
@@ -363,6 +371,7 @@ void cpu::fuse(const FuseJob& job, const Context& context) {
     for (int64_t i = 0; i < job.voxels(); ++i) job.warp(static_cast<int>(a), i);
   });
   std::vector<int64_t> near;
+  near.reserve(static_cast<size_t>(job.voxels()));
   for (int64_t i = 0; i < job.voxels(); ++i) {
     if (job.band[i] > 0) near.push_back(i);
   }

@@ -21,11 +21,13 @@ Atlas make_atlas(const Experts& experts, const Volume<int16_t>& image, const Vol
 
 /// Registers the atlases of `experts` to an image, lets them vote by the likeness of patches, and
 /// joins their votes with what experts have `said`, a probability of each part. Nothing changes
-/// where those have no frame. `left_out`: an atlas that may not vote, or -1. Throws MemoryError.
+/// where those have no frame. `left_out` tells for each atlas that it may not vote; empty: all may.
+/// Throws MemoryError, and Stopped.
 void ask_atlases(const Experts& experts, const Resident& resident, const Volume<int16_t>& image,
-                 int steps, int left_out, int64_t memory_bytes, std::vector<Volume<float>>& said,
-                 const Context& context);
+                 int steps, const std::vector<bool>& left_out, int64_t memory_bytes,
+                 std::vector<Volume<float>>& said, const Context& context);
 
+constexpr const char* kStopped = "stopped while atlases voted";
 namespace cpu {
 void fuse(const FuseJob& job, const Context& context);
 }  // namespace cpu

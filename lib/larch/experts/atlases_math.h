@@ -6,7 +6,7 @@
 
 #include "larch/experts/experts_math.h"
 
-// Registration of atlases to an image, and their votes: integers throughout.
+// Atlases are registered to an image and vote in integers.
 namespace larch::experts {
 
 constexpr int kMaximumAtlases = 120;
@@ -24,7 +24,7 @@ constexpr int32_t kWeights = 1424;  ///< entries of the table of weights; the la
 LARCH_HD int32_t blurred(int32_t a, int32_t b, int32_t c, int32_t d, int32_t e) {
   return (7 * (a + e) + 62 * (b + d) + 118 * c + 128) >> 8;
 }
-/// The same at the element i of a volume.
+/// Blurs the element i of a volume along an axis.
 template <class T>
 LARCH_HD int32_t blurred_along(const T* values, int64_t i, const Vec3i& size, int axis) {
   const int32_t at = voxel_of(i, size)[axis];
@@ -89,11 +89,11 @@ struct FuseJob {
   int64_t memory_bytes = 0;          ///< that may be taken beside what stands here
   const AtlasView* views = nullptr;  ///< of the atlases, then of the piece
   const int16_t* image = nullptr;    ///< the piece
-  const int16_t* smooth = nullptr;   ///< the same, blurred
+  const int16_t* smooth = nullptr;   ///< the piece, blurred
   const uint8_t* band = nullptr;     ///< 2: asked for, 1: beside such a voxel
   const uint16_t* table = nullptr;   ///< [kWeights]
   int32_t* moved = nullptr;          ///< [atlas][axis][node], in 2^-8 voxels
-  int32_t* spare = nullptr;          ///< the same
+  int32_t* spare = nullptr;          ///< as large
   int16_t* warped = nullptr;         ///< [atlas][voxel]
   uint8_t* share = nullptr;          ///< [atlas][part][voxel], of kFullShare
   int32_t* least = nullptr;          ///< [voxel]: the least difference of patches
@@ -104,11 +104,9 @@ struct FuseJob {
   LARCH_HD int64_t step(int x, int y, int z) const {
     return (int64_t{z} * size.y + y) * size.x + x;
   }
-  /// Returns the way to one of 3^3 neighbours, and its squared length.
-  LARCH_HD int64_t shift(int number, int32_t& square) const {
-    const int x = number % 3 - 1, y = number / 3 % 3 - 1, z = number / 9 - 1;
-    square = x * x + y * y + z * z;
-    return step(x, y, z);
+  /// Returns the way to one of 3^3 neighbours.
+  LARCH_HD int64_t shift(int number) const {
+    return step(number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1);
   }
 
   /// Moves a node of an atlas by the force of demons that is bounded to half a voxel.
@@ -166,8 +164,10 @@ struct FuseJob {
     const int32_t d = image[i] - warped[a * voxels() + i + shift];
     return d * d;
   }
-  /// Returns 32767 exp(-16 (d - m) / (m + 1) - 0.3 |shift|^2), m the least difference.
-  LARCH_HD uint16_t weight(int64_t i, int32_t difference, int32_t square) const {
+  /// Returns 32767 exp(-16 (d - m) / (m + 1) - 0.3 |o|^2), m the least difference, o the shift.
+  LARCH_HD uint16_t weight(int64_t i, int32_t difference, int number) const {
+    const int x = number % 3 - 1, y = number / 3 % 3 - 1, z = number / 9 - 1;
+    const int square = x * x + y * y + z * z;
     const double ratio = double(difference - least[i]) / (double(least[i]) + 1);
     const double k = 2048 * ratio + 38 * square;
     return table[k < kWeights ? static_cast<int32_t>(k) : kWeights - 1];

@@ -310,7 +310,7 @@ std::vector<Volume<float>> look_again(const Experts& experts, const Resident& re
     read_slab(experts, resident, image, steps, *frame, band, {lo.x, lo.y, static_cast<int32_t>(z)},
               {hi.x, hi.y, last}, out, context);
   }
-  ask_atlases(experts, resident, image, steps, -1, memory_bytes, out, context);
+  ask_atlases(experts, resident, image, steps, {}, memory_bytes, out, context);
   return out;
 }
 

@@ -49,7 +49,7 @@ struct Experts {
 struct Resident {
   Buffer<int32_t> entries{}, beta{};
   Buffer<int16_t> atlas_images{};  ///< one after another
-  Buffer<int8_t> atlas_parts{};    ///< the same
+  Buffer<int8_t> atlas_parts{};    ///< of the same voxels
 
   int64_t bytes() const {
     return static_cast<int64_t>(4 * (entries.size() + beta.size()) + 3 * atlas_parts.size());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "larch/core/context.h"
@@ -18,6 +19,7 @@ struct TrainingCase {
   Volume<int8_t> part;        ///< the structure of a voxel, or one of these:
   static constexpr int8_t kNone = -1, kUnused = -2;
   int fold = 0;
+  std::string group{};  ///< of cases that have one person in common; may be empty
 };
 
 /// Holds experts of all cases, and those that did not see the cases of each fold.

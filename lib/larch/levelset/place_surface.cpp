@@ -46,6 +46,7 @@ struct Part {
     if (whole.empty()) return {};
     Grid grid = whole.grid();
     grid.size = size;
+    grid.origin_mm = world_from_index(whole.grid(), origin.cast<double>());
     auto part = Volume<T>::unfilled(grid);
     for_rows([&](int64_t row, const Vec3i& at) {
       std::copy_n(whole.data() + whole.grid().linear(at), size.x, part.data() + row * size.x);
@@ -97,7 +98,7 @@ void for_neighbours(const Grid& grid, int64_t i, int32_t steps, const F& f) {
   }
 }
 
-/// The speeds of a field in a part of the image, copied to the host.
+/// Holds the speeds of a field in a part of the image, on the host.
 struct Forces {
   Forces(const LevelsetField& field, const Grid& grid, const Part& part, const Context& context)
       : step(field.step) {
@@ -225,19 +226,20 @@ Volume<float> one_sided(const Volume<float>& surface) {
   return Volume<float>(grid, static_cast<float>(std::copysign(norm(sides), surface[0])));
 }
 
-/// The place between neighbours nearest to a voxel is at most a cell further than the mesh.
+/// Returns how far from a voxel a place between neighbours lies, at most, if the mesh is within
+/// `exact_mm`: a cell farther.
 double near_mm(const Grid& grid, double exact_mm) {
   return exact_mm + norm(grid.spacing_mm);
 }
 
-/// Replaces the distances of some voxels by those to the mesh, up to `most_mm`. `near_mm`: how far
-/// it goes on beyond the border.
+/// Replaces the distances of some voxels by those to the mesh, up to `most_mm`. It goes on
+/// `beyond_mm` behind the border.
 template <class IsNear>
-void measure_to_mesh(const Volume<float>& surface, double near_mm, double most_mm, int threads,
+void measure_to_mesh(const Volume<float>& surface, double beyond_mm, double most_mm, int threads,
                      Volume<float>& distance_mm, const IsNear& is_near) {
   const Grid& grid = surface.grid();
   const mesh::TriangleTree tree(
-      surface_mesh(extended(surface, near_mm), threads, mesh::TriangleTree::bytes(1)));
+      surface_mesh(extended(surface, beyond_mm), threads, mesh::TriangleTree::bytes(1)));
   parallel_for(threads, surface.voxels(), 1 << 10, [&](int64_t begin, int64_t end) {
     int32_t hint = 0;
     for (int64_t i = begin; i < end; ++i) {
@@ -253,7 +255,7 @@ void measure_to_mesh(const Volume<float>& surface, double near_mm, double most_m
 
 Volume<float> place_surface(const LevelsetField& field, const EndVoxels& end,
                             const Context& context) {
-  // Speeds count within two voxels of the surface, and what they are smoothed by reaches seven.
+  // Speeds count within three voxels of the surface, and smoothing reaches five farther.
   constexpr int32_t kMargin = 10;
   const Part part = part_inside(end.phi_mm, kMargin);
   Volume<float> whole(end.phi_mm.grid(), 1);

@@ -118,15 +118,15 @@ TriangleTree::TriangleTree(const Mesh& surface) {
   }
   std::vector<int32_t> order(corners.size());
   std::iota(order.begin(), order.end(), 0);
-  nodes_.reserve(corners.size() / 2 + 1);  // all but the first have two children of two triangles
+  nodes_.reserve(corners.size() / 3 + 1);  // a node is of five triangles at least, or of nodes
   build(order, corners, 0, static_cast<int32_t>(order.size()));
   triangles_.reserve(order.size());
   for (const int32_t t : order) triangles_.push_back(corners[t]);
 }
 
 int64_t TriangleTree::bytes(int64_t triangles) {
-  // The corners twice, and their order, while they are sorted; a node for two of them.
-  return triangles * static_cast<int64_t>(sizeof(Node) / 2 + 2 * sizeof(Corners) + sizeof(int32_t));
+  // The corners twice, and their order, while they are sorted, and a node for three of them.
+  return triangles * static_cast<int64_t>(sizeof(Node) / 3 + 2 * sizeof(Corners) + sizeof(int32_t));
 }
 
 int32_t TriangleTree::build(std::vector<int32_t>& order, const std::vector<Corners>& corners,

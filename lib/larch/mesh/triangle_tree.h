@@ -39,7 +39,7 @@ class TriangleTree {
   static int64_t bytes(int64_t triangles);
 
  private:
-  /// Four children, so that their boxes are compared side by side.
+  /// Holds four children, so that their boxes are compared side by side.
   using Four = float __attribute__((vector_size(16)));
   struct Node {
     Four low[3], high[3];  // boxes in mm, rounded outwards

@@ -195,12 +195,12 @@ Experts with_atlas() {
       make_atlas(experts, atlas_case().image, atlas_case().part, kFullIntensity, context_of(1)));
   return experts;
 }
-std::vector<Volume<float>> voted(const WhiteVoxels& one, int left_out = -1, int threads = 2,
+std::vector<Volume<float>> voted(const WhiteVoxels& one, bool left_out = false, int threads = 2,
                                  int64_t bytes = kMuchMemory) {
   std::vector<Volume<float>> said;
   said.push_back(mapped<float>(one.probability, [](float p) { return p; }));
   const Experts experts = with_atlas();
-  ask_atlases(experts, make_resident(experts, Device::cpu()), one.image, kFullIntensity, left_out,
+  ask_atlases(experts, make_resident(experts, Device::cpu()), one.image, kFullIntensity, {left_out},
               bytes, said, context_of(threads));
   return said;
 }
@@ -225,7 +225,7 @@ TEST_CASE("a single atlas finds its structure elsewhere, larger, and at the bord
 
 TEST_CASE("an atlas does not vote where it is left out, or where nothing was found") {
   WhiteVoxels one = atlas_case();
-  CHECK(std::ranges::equal(voted(one, 0)[0], one.probability));
+  CHECK(std::ranges::equal(voted(one, true)[0], one.probability));
   std::ranges::fill(one.probability, 0.39F);
   CHECK(std::ranges::equal(voted(one)[0], one.probability));
   std::ranges::fill(one.part, TrainingCase::kNone);
@@ -234,16 +234,16 @@ TEST_CASE("an atlas does not vote where it is left out, or where nothing was fou
 
 TEST_CASE("votes do not depend on threads, and too little memory is refused") {
   const WhiteVoxels& one = atlas_case();
-  CHECK(std::ranges::equal(voted(one, -1, 1)[0], voted(one, -1, 3)[0]));
+  CHECK(std::ranges::equal(voted(one, false, 1)[0], voted(one, false, 3)[0]));
   std::string message = "need 0";
   try {
-    voted(one, -1, 2, 1000);
+    voted(one, false, 2, 1000);
   } catch (const MemoryError& error) {
     message = error.what();
   }
   const int64_t needed = std::stoll(message.substr(message.find("need ") + 5));
-  CHECK_NOTHROW(voted(one, -1, 2, needed));
-  CHECK_THROWS_AS(voted(one, -1, 2, needed - 1), MemoryError);
+  CHECK_NOTHROW(voted(one, false, 2, needed));
+  CHECK_THROWS_AS(voted(one, false, 2, needed - 1), MemoryError);
 }
 
 }  // namespace

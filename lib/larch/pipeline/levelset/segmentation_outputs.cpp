@@ -170,7 +170,7 @@ void add_surfaces(const cases::CaseJob& c, bool by_label,
   const auto write_distance = [=](const std::string& path, const Volume<float>& distance_mm) {
     write_volume(path, distance_mm, threads, "Larch signed distance in mm, negative inside");
   };
-  // That of all labels is made once for both files.
+  // The distance of all labels is made once; it gives the level set where both are wanted.
   const auto of_all = std::make_shared<const Volume<float>>(
       c.wants("distance") ? distance_from(*all) : Volume<float>());
   const auto level_of_all = [=] {
