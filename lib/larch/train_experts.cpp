@@ -240,8 +240,8 @@ void add(M& model, const voxels::TrainConfig& config, std::vector<voxels::Traini
     throw UsageError("experts: the model has no background, several components, or more than " +
                      std::to_string(experts::kMaximumParts) + " structures; set experts to false");
   }
-  if (!config.needs_experts() && (config.experts == false || !fits || volumes.size() < kFewVolumes))
-    return;
+  const bool tries = config.needs_experts() || (fits && volumes.size() >= kFewVolumes);
+  if (!config.experts.value_or(tries)) return;
   try {
     const auto split = voxels::hold_out(volumes, *config.validation.fraction, context.seed);
     const size_t folds = volumes.size() < kManyVolumes ? 4 : 2;

@@ -161,12 +161,12 @@ struct Fusion {
 Atlas make_atlas(const Experts& experts, const Volume<int16_t>& image, const Volume<int8_t>& part,
                  int steps, const Context& context) {
   Atlas atlas;
-  const auto inside = mapped<uint8_t>(part, [](int8_t p) { return p >= 0; });
+  const auto is_inside = [](int8_t p) { return p >= 0; };
   std::optional<Frame> frame =
-      frame_of(mapped<float>(inside, [](uint8_t v) { return static_cast<float>(v); }), context);
+      frame_of(mapped<float>(part, [&](int8_t p) { return is_inside(p) ? 1.0F : 0.0F; }), context);
   if (!frame) return atlas;
   align(*frame, rotation_matrix(experts.mean_axes));
-  auto [lo, hi] = box_of(inside);
+  auto [lo, hi] = filters::box_of(part, is_inside);
   for (int axis = 0; axis < 3; ++axis) {
     lo[axis] = std::max(lo[axis] - kAtlasMargin, 0);
     hi[axis] = std::min(hi[axis] + kAtlasMargin, image.size()[axis] - 1);
@@ -189,7 +189,7 @@ void ask_atlases(const Experts& experts, const Resident& resident, const Volume<
   if (!frame) return;
   align(*frame, rotation_matrix(experts.mean_axes));
   const Volume<uint8_t> band = band_of(found);
-  const auto [lo, hi] = box_of(band);
+  const auto [lo, hi] = filters::box_of(band, [](uint8_t b) { return b != 0; });
   // The piece is padded, so that no shift leaves it, and odd along each axis, so that its last
   // voxels are nodes.
   Fusion fusion;

@@ -3,7 +3,6 @@
 #include "larch/experts/experts.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <span>
 #include <string>
@@ -239,20 +238,6 @@ Volume<uint8_t> band_of(const Volume<float>& probability) {
   return dilated(mapped<uint8_t>(probability, [](float p) { return p > kMaybe; }), kBandVoxels);
 }
 
-std::array<Vec3i, 2> box_of(const Volume<uint8_t>& mask) {
-  const Vec3i size = mask.size();
-  std::array<Vec3i, 2> box{size, Vec3i{-1, -1, -1}};
-  for (int64_t i = 0; i < mask.voxels(); ++i) {
-    if (mask[i] == 0) continue;
-    const Vec3i at = voxel_of(i, size);
-    for (int axis = 0; axis < 3; ++axis) {
-      box[0][axis] = std::min(box[0][axis], at[axis]);
-      box[1][axis] = std::max(box[1][axis], at[axis]);
-    }
-  }
-  return box;
-}
-
 Piece make_piece(const Volume<int16_t>& image, int steps, const Vec3i& lo, const Vec3i& hi,
                  const Context& context) {
   Piece piece;
@@ -292,7 +277,7 @@ std::vector<Volume<float>> look_again(const Experts& experts, const Resident& re
   if (!frame) return {};
   align(*frame, rotation_matrix(experts.mean_axes));
   const Volume<uint8_t> band = band_of(probability);
-  const auto [lo, hi] = box_of(band);
+  const auto [lo, hi] = filters::box_of(band, [](uint8_t b) { return b != 0; });
   std::vector<Volume<float>> out(static_cast<size_t>(experts.parts), Volume<float>(image.grid()));
   const int64_t model_bytes = resident.bytes();
   const int64_t margin = 2 * (kReach + kSmoothReach);

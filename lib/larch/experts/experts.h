@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -75,8 +74,6 @@ void align(Frame& frame, const Mat3& to);
 /// Returns the way from indices, which count from the voxel `origin` of the grid, to nodes.
 Placement placement_of(const Frame& frame, bool turns, const Grid& grid, const Vec3i& origin);
 
-/// Returns the lowest and the highest index of a voxel that is set, along each axis.
-std::array<Vec3i, 2> box_of(const Volume<uint8_t>& mask);
 /// Returns where experts look: within two voxels of what is likelier than 0.1.
 Volume<uint8_t> band_of(const Volume<float>& probability);
 

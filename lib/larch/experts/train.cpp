@@ -16,6 +16,7 @@
 #include "larch/core/random_math.h"
 #include "larch/data/pose.h"
 #include "larch/data/symmetric_matrix.h"
+#include "larch/filters/components.h"
 #include "larch/pose/mean_rotation.h"
 
 namespace larch::experts {
@@ -99,7 +100,7 @@ Material load(const std::vector<const TrainingCase*>& cases, const std::vector<F
   for (size_t i = 0; i < cases.size(); ++i) {
     const TrainingCase& one = *cases[i];
     const Volume<uint8_t> band = band_of(one.probability);
-    const auto [lo, hi] = box_of(band);
+    const auto [lo, hi] = filters::box_of(band, [](uint8_t b) { return b != 0; });
     Piece piece = make_piece(one.image, steps, lo, hi, context);
     add_samples(one, placement_of(frames[i], turns, one.image.grid(), piece.origin), piece, band,
                 most, material);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -25,6 +27,25 @@ Volume<uint8_t> keep_largest_component(const Volume<uint8_t>& mask, int n = 1, i
 /// 1 where the mask is not 0 or where background is enclosed by it: not connected through faces to
 /// the border of the volume (2-D volumes: through edges, in the plane).
 Volume<uint8_t> fill_holes(const Volume<uint8_t>& mask, int threads = 1);
+
+/// Returns the lowest and the highest index, along each axis, of the voxels whose value `is`
+/// accepts; where there is none the size and -1.
+template <class T, class Is>
+std::array<Vec3i, 2> box_of(const Volume<T>& volume, const Is& is) {
+  const Vec3i size = volume.size();
+  Vec3i low = size, high{-1, -1, -1};
+  int64_t i = 0;
+  for (int32_t z = 0; z < size.z; ++z) {
+    for (int32_t y = 0; y < size.y; ++y) {
+      for (int32_t x = 0; x < size.x; ++x, ++i) {
+        if (!is(volume[i])) continue;
+        low = {std::min(low.x, x), std::min(low.y, y), std::min(low.z, z)};
+        high = {std::max(high.x, x), std::max(high.y, y), std::max(high.z, z)};
+      }
+    }
+  }
+  return {low, high};
+}
 
 /// Returns 1 within `radius` voxels along each axis of a voxel that is not 0.
 std::vector<uint8_t> dilated(std::span<const uint8_t> labels, const Vec3i& size, int radius);

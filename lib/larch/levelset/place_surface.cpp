@@ -66,18 +66,8 @@ struct Part {
 /// Returns the part that holds all voxels below 0 and `margin` more on each side; nothing if there
 /// are none.
 Part part_inside(const Volume<float>& phi, int32_t margin) {
-  Vec3i lo = phi.size(), hi{-1, -1, -1};
   const Vec3i size = phi.size();
-  int64_t i = 0;
-  for (int32_t z = 0; z < size.z; ++z) {
-    for (int32_t y = 0; y < size.y; ++y) {
-      for (int32_t x = 0; x < size.x; ++x, ++i) {
-        if (!(phi[i] < 0)) continue;
-        lo = {std::min(lo.x, x), std::min(lo.y, y), std::min(lo.z, z)};
-        hi = {std::max(hi.x, x), std::max(hi.y, y), std::max(hi.z, z)};
-      }
-    }
-  }
+  const auto [lo, hi] = filters::box_of(phi, [](float value) { return value < 0; });
   Part part;
   if (hi.x < 0) return part;
   for (int axis = 0; axis < 3; ++axis) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,10 @@ std::vector<float> look(const WhiteVoxels& one, int64_t bytes = kMuchMemory, int
 
 TEST_CASE("eight nodes share a voxel, and the outermost ones take what lies beyond") {
   Placement placement;  // an index is a place among the nodes
+  const Corners exact = placement.corners({12, 7, 4});
+  CHECK(exact.weight_of(0) == kOne);
+  CHECK(exact.node_of(0) == 12 + 25 * (7 + 15 * 4));
+  CHECK(exact.node_of(7) == 13 + 25 * (8 + 15 * 5));
   placement.offset = {0.25, 0.5, 0};
   const Corners between = placement.corners({3, 2, 1});
   CHECK((between.node_of(0) == 3 + 25 * (2 + 15) && between.node_of(7) == 4 + 25 * (3 + 15 * 2)));
@@ -60,6 +65,32 @@ TEST_CASE("eight nodes share a voxel, and the outermost ones take what lies beyo
     for (int c = 0; c < 8; ++c) sum += placement.corners(at).weight_of(c);
     CHECK((sum <= kOne && sum > kOne - 8));  // each weight is rounded down
   }
+}
+
+TEST_CASE(
+    "a frame has the centre, the axes and the spread of an ellipsoid, without what is apart") {
+  Grid grid = grid_of({34, 30, 26}, {1, 1.5, 2});
+  Volume<float> probability(grid);
+  const Vec3d along{0.8, 0.6, 0}, across{-0.6, 0.8, 0}, half{11, 7, 4.5};
+  for (int64_t i = 0; i < grid.voxels(); ++i) {
+    const Vec3i at = grid.voxel(i);
+    const Vec3d d = Vec3d{at.x * 1.0, at.y * 1.5, at.z * 2.0} - Vec3d{17, 21, 26};
+    if (fixtures::in_ellipsoid({dot(d, along), dot(d, across), d.z}, half)) probability[i] = 0.9F;
+  }
+  probability({0, 0, 0}) = probability({1, 0, 0}) = 1;
+  const auto frame = frame_of(probability, context_of());
+  REQUIRE(frame);
+  CHECK(norm(frame->centre_mm - Vec3d{17, 21, 26}) < 0.3);
+  CHECK(std::abs(dot(frame->axes.column(0), along)) > 0.99);
+  for (int axis = 0; axis < 3; ++axis) {
+    const double noise = grid.spacing_mm[axis] * grid.spacing_mm[axis] * 0.1;
+    CHECK(frame->spread_mm[axis] ==
+          Approx(std::sqrt(half[axis] * half[axis] / 5 + noise)).epsilon(0.06));
+  }
+  Frame turned = *frame;
+  align(turned, {{{-1, 0, 0}, {0, -1, 0}, {0, 0, 1}}});
+  CHECK(determinant(turned.axes) == Approx(1));
+  CHECK(turned.axes.m[0][0] < -0.7);
 }
 
 TEST_CASE("sums of a bin are those of integers, however many samples it has") {
@@ -158,6 +189,14 @@ TEST_CASE("a structure that some cases lack is found where it is, and not where 
   const Experts experts = fixtures::train_experts(all, 2, context_of(2)).all;
   CHECK(std::ranges::max(look(all[0], kMuchMemory, 2, experts, 1)) < 0.3F);
   CHECK(std::ranges::max(look(all[1], kMuchMemory, 2, experts, 1)) > 0.7F);
+  for (const WhiteVoxels& one : all) {
+    const auto of_0 = look(one, kMuchMemory, 2, experts, 0);
+    const auto of_1 = look(one, kMuchMemory, 2, experts, 1);
+    float most = 0;
+    for (size_t k = 0; k < of_0.size(); ++k) most = std::max(most, of_0[k] + of_1[k]);
+    CHECK(most <= 1.0001F);
+    if (!of_0.empty()) CHECK(std::min(std::ranges::min(of_0), std::ranges::min(of_1)) >= 0);
+  }
 }
 
 TEST_CASE("cases in which nothing is found are left out, and a fold of such alone is an error") {
