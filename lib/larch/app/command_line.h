@@ -52,7 +52,8 @@ struct CommonFlags {
   void fields(F&& f) {
     f(Field{"config,c", configs, "JSON configuration; - is standard input; repeatable, later wins"}
           .endings(".json"),
-      Field{"device,d", device, "auto, cpu, cuda or cuda:N (default: LARCH_DEVICE, else auto)"},
+      Field{"device,d", device,
+            "auto, cpu, cuda, cuda:N or cuda:all (default: LARCH_DEVICE, else auto)"},
       Field{"threads,t", threads,
             "threads (default: LARCH_THREADS, else SLURM_CPUS_PER_TASK, else all allowed)", 1,
             4096},

@@ -223,7 +223,11 @@ ChosenDevice choose_run_device(const std::string& flag, const std::string& cpu_a
   }
   std::string why;
   try {
-    chosen.device = choose_device(text, &why);
+    const bool takes_all = text == "cuda:all";
+    chosen.device = choose_device(takes_all ? "cuda" : text, &why);
+    for (int i = 1; takes_all && i < cuda_device_count(); ++i) {
+      chosen.more_devices.push_back(Device::cuda(i));
+    }
   } catch (const UsageError& error) {
     throw UsageError(source + ": " + error.what());
   }

@@ -50,8 +50,9 @@ void open_standard_streams();
 void prepare_for_limits();
 
 struct ChosenDevice {
-  Device device;
-  std::string reason;  ///< "--device", "LARCH_DEVICE", "auto: this build has no CUDA code"
+  Device device{};
+  std::string reason{};  ///< "--device", "LARCH_DEVICE", "auto: this build has no CUDA code"
+  std::vector<Device> more_devices{};  ///< the other cards, of cuda:all
 };
 
 /// Returns the flag > LARCH_DEVICE > auto; see choose_device for the errors. `cpu_alone`: what of

@@ -207,6 +207,7 @@ int run_and_write(const Start& start, Console& console, const std::atomic<int>* 
   const ChosenDevice chosen = choose_run_device(flags.device, start.run.program.cpu_alone());
   Context context;
   context.device = chosen.device;
+  context.more_devices = chosen.more_devices;
   context.threads = choose_threads(flags.threads);
   context.seed = flags.seed;
   context.stop = stop;

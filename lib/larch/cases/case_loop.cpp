@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <deque>
 #include <fstream>
 #include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <system_error>
@@ -84,6 +88,51 @@ class Budget {
   std::set<size_t> beside_;
 };
 
+/// A device whose turns several cases have at a time, each with parts of it: threads of the host,
+/// or quarters of a card.
+class SharedDevice {
+ public:
+  SharedDevice(const Device& device, int threads)
+      : device_(device), parts_(device.is_cuda() ? 4 : threads), threads_(threads), free_(parts_) {}
+
+  const Device& device() const { return device_; }
+  /// Returns as many parts as keep a case busy that is one of the last `left`. One part of a card
+  /// is for images of which it does many in the time that one takes to be read.
+  int parts_for(int64_t voxels, size_t left) const {
+    if (device_.is_cuda()) return voxels <= 1 << 20 ? 1 : voxels <= 1 << 25 ? 2 : parts_;
+    constexpr int64_t kVoxelsPerThread = 1 << 18;
+    const int64_t rest = parts_ / static_cast<int64_t>(std::max<size_t>(left, 1));
+    return static_cast<int>(
+        std::clamp<int64_t>(std::max(voxels / kVoxelsPerThread, rest), 1, parts_));
+  }
+  int all_parts() const { return parts_; }
+  int threads_of(int parts) const { return std::max(1, threads_ * parts / parts_); }
+
+  /// Waits for parts behind those who came before, so that a large case is not passed by others for
+  /// ever. What is returned gives them back.
+  std::shared_ptr<void> take(int parts) {
+    std::unique_lock lock(mutex_);
+    const uint64_t mine = came_++;
+    changed_.wait(lock, [&] { return mine == served_ && parts <= free_; });
+    free_ -= parts;
+    ++served_;
+    changed_.notify_all();
+    return {nullptr, [this, parts](void*) {
+              const std::lock_guard back(mutex_);
+              free_ += parts;
+              changed_.notify_all();
+            }};
+  }
+
+ private:
+  const Device device_;
+  const int parts_, threads_;
+  int free_;
+  uint64_t came_ = 0, served_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
 class LoopRunner {
  public:
   LoopRunner(const CaseLoop& loop, const Context& context)
@@ -96,22 +145,26 @@ class LoopRunner {
     whole_.stop = side_.stop = nullptr;
     whole_.progress_sink = side_.progress_sink = {};
     side_.threads = std::max(1, context.threads / std::max(1, threads_));
-    side_.wait_for_turn = [this] { return turn(); };
+    devices_.emplace_back(context.device, context.threads);
+    for (const Device& more : context.more_devices) devices_.emplace_back(more, context.threads);
   }
 
   void run() {
     std::vector<std::thread> threads;
     try {
-      for (int i = 1; i < threads_; ++i) threads.emplace_back([this] { lead(); });
+      for (int i = 1; i < threads_; ++i) {
+        SharedDevice& device = devices_[static_cast<size_t>(i) % devices_.size()];
+        threads.emplace_back([this, &device] { lead(device); });
+      }
     } catch (const std::system_error&) {
       // The threads that could be started do the work.
     }
-    lead();
+    lead(devices_[0]);
     for (std::thread& thread : threads) thread.join();
     side_.threads = whole_.threads;
     for (const size_t item : again_) {
       if (!goes_on()) break;
-      do_case(item, /*may_repeat=*/false);
+      do_case(item, size_of(item), side_, devices_[0], /*may_repeat=*/false);
     }
     if (error_) std::rethrow_exception(error_);
   }
@@ -139,33 +192,51 @@ class LoopRunner {
     }
   }
 
-  /// Throws Stopped if the run is to end.
-  Turn turn() {
-    std::unique_lock lock(turn_);
+  /// With --memory, which bounds one case, cases have the device one at a time. Throws Stopped if
+  /// the run is to end.
+  Turn turn(SharedDevice& shared, const Device& device, int64_t voxels) {
+    const size_t left = loop_.count - done_;
+    const int parts = loop_.memory_bytes > 0 ? shared.all_parts() : shared.parts_for(voxels, left);
+    std::shared_ptr<void> held = shared.take(parts);
     if (stop_ != nullptr && stop_->load() != 0) {
       throw Stopped("stopped", static_cast<ExitCode>(stop_->load()));
     }
-    return Turn(whole_, std::move(lock));
+    Context context = whole_;
+    context.device = device;
+    context.threads = shared.threads_of(parts);
+    return Turn(std::move(context), std::move(held));
   }
 
-  void lead() {
+  void lead(SharedDevice& shared) {
+    std::optional<Stream> own;  // work of cases side by side is not in one queue
+    Context side = side_;
+    try {
+      side.device = own.emplace(shared.device()).device();
+    } catch (...) {
+      return end(std::current_exception());
+    }
     while (true) {
       size_t item = 0;
+      CaseSize size;
       {
         // Cases start in their order, so that a large one is not passed by others for ever.
         const std::lock_guard gate(gate_);
         if (!goes_on() || next_ == loop_.count) return;
         item = next_++;
-        budget_.enter(item, size_of(item));
+        size = size_of(item);
+        budget_.enter(item, size);
       }
-      do_case(item, /*may_repeat=*/true);
+      do_case(item, size, side, shared, /*may_repeat=*/true);
+      ++done_;
     }
   }
 
-  void do_case(size_t item, bool may_repeat) {
+  void do_case(size_t item, const CaseSize& size, Context side, SharedDevice& shared,
+               bool may_repeat) {
+    side.wait_for_turn = [&, device = side.device] { return turn(shared, device, size.voxels); };
     std::exception_ptr error;
     try {
-      if (goes_on()) loop_.work(item, side_);
+      if (goes_on()) loop_.work(item, side);
     } catch (...) {
       error = std::current_exception();
     }
@@ -205,8 +276,10 @@ class LoopRunner {
   Context whole_, side_;
   int threads_;
   Budget budget_;
-  std::mutex gate_, turn_, mutex_;
+  std::deque<SharedDevice> devices_;
+  std::mutex gate_, mutex_;
   size_t next_ = 0;
+  std::atomic<size_t> done_{0};
   std::vector<size_t> again_;
   std::exception_ptr error_;
   std::atomic<bool> is_over_{false};

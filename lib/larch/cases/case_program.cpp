@@ -116,6 +116,13 @@ Outputs detail::run_cases(const AnyCaseProgram& program, const CheckedRun& run, 
   if (images.is_list()) {
     const ListedCases list(program, run, context);
     program.prepare(context);
+    wait_for(context.device);  // cases work in streams of their own
+    Context other = context;
+    for (const Device& more : context.more_devices) {
+      other.device = more;
+      program.prepare(other);
+      wait_for(more);
+    }
     return run_listed_cases(list, program, run, context);
   }
   const OneCase one(program, run, context);

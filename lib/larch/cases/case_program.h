@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <type_traits>
@@ -50,8 +50,8 @@ class CaseJob {
   /// Returns the file of a product, by the name of its flag; empty: it is not wanted.
   std::string file(const std::string& flag) const { return file_of(files, flag); }
   bool wants(const std::string& flag) const { return !file(flag).empty(); }
-  /// The own thread of the case, with its share of the threads; context().turn() has the device and
-  /// all of them, for one case at a time.
+  /// The own thread of the case, with its share of the threads; context().turn() has the device, or
+  /// a part of it where the image is small, and threads to go with it.
   const Context& context() const { return context_; }
 
  private:
@@ -155,19 +155,22 @@ int run_case_app(const AppInfo& info, int argc, char** argv,
                  const CaseProgram<Options, Prepared>& cases) {
   Options options;
   const Images& images = options.images;
-  std::optional<Prepared> prepared;
+  std::map<int, Prepared> prepared;  // by index of the device
   detail::AnyCaseProgram any{images, cases.columns, cases.figures, cases.rejection,
                              cases.bytes_per_voxel};
   any.prepare = [&](const Context& context) {
     if constexpr (std::is_same_v<Prepared, Nothing>) {
-      prepared.emplace();
+      prepared.try_emplace(context.device.index);
     } else {
-      prepared.emplace(cases.prepare(options, context));
+      prepared.try_emplace(context.device.index, cases.prepare(options, context));
     }
   };
-  any.process = [&](const CaseJob& job) { return cases.process(job, options, *prepared); };
-  any.look = [&](const CaseJob& job) { return cases.look(job, options, *prepared); };
-  any.read_more = [&](const CaseJob& job) { cases.read_more(job, options, *prepared); };
+  const auto of = [&](const CaseJob& job) -> const Prepared& {
+    return prepared.at(job.context().device.index);
+  };
+  any.process = [&](const CaseJob& job) { return cases.process(job, options, of(job)); };
+  any.look = [&](const CaseJob& job) { return cases.look(job, options, of(job)); };
+  any.read_more = [&](const CaseJob& job) { cases.read_more(job, options, of(job)); };
   if (cases.check_names) {
     any.check_names = [&](const CaseJob& job, const std::set<std::string>& names) {
       cases.check_names(job, options, names);

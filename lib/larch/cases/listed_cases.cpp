@@ -169,9 +169,11 @@ class ListRun {
       const Outputs outputs = process(program_, list_.job(i, context));
       const double seconds = seconds_since(start);
       const CaseCells cells = cells_of(i, outputs, seconds);
+      Context as_one = context_;
+      as_one.device = context.device;
       try {
         larch::detail::write_case(
-            files, earlier, {basis, context_, outputs, seconds_since(start), run_.digests, &cells},
+            files, earlier, {basis, as_one, outputs, seconds_since(start), run_.digests, &cells},
             context);
         const Ending ending = outputs.status_word == "rejected" ? kRejected : kOk;
         over(i, ending);

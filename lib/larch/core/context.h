@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <mutex>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,21 +20,7 @@ namespace larch {
 
 enum class LogLevel { kError, kWarning, kInfo, kDebug };
 
-struct Context;
-
-/// The right to use the device and all threads, which one of several jobs has at a time; held until
-/// the object ends.
-class Turn {
- public:
-  /// `whole`: with the device and all threads; it must outlive the turn.
-  explicit Turn(const Context& whole, std::unique_lock<std::mutex> lock = {})
-      : whole_(&whole), lock_(std::move(lock)) {}
-  const Context& context() const { return *whole_; }
-
- private:
-  const Context* whole_;
-  std::unique_lock<std::mutex> lock_;
-};
+class Turn;
 
 /// Everything an operation may know about the run it is part of. An argument, never a global.
 struct Context {
@@ -49,11 +35,13 @@ struct Context {
   DigestSink digest_sink{};
   /// Set by a signal handler to the exit code wanted (130 or 143); 0 = go on. May be null.
   const std::atomic<int>* stop = nullptr;
+  /// Cards beside `device` that a list may use, a case at a time.
+  std::vector<Device> more_devices{};
   /// Where several jobs share the device: waits until it is the turn of this one, which has a share
   /// of the threads until then. Empty: the job has all for itself.
   std::function<Turn()> wait_for_turn{};
 
-  Turn turn() const { return wait_for_turn ? wait_for_turn() : Turn(*this); }
+  Turn turn() const;
   void log(LogLevel level, std::string_view text) const {
     if (log_sink) log_sink(level, text);
   }
@@ -69,6 +57,23 @@ struct Context {
     if (stop_requested()) throw Stopped(message, static_cast<ExitCode>(stop->load()));
   }
 };
+
+/// The right to use the device and threads, as its context says; held until the object ends.
+class Turn {
+ public:
+  /// `held`: what the turn keeps from others until it ends.
+  explicit Turn(Context context, std::shared_ptr<void> held = {})
+      : context_(std::move(context)), held_(std::move(held)) {}
+  const Context& context() const { return context_; }
+
+ private:
+  Context context_;
+  std::shared_ptr<void> held_;
+};
+
+inline Turn Context::turn() const {
+  return wait_for_turn ? wait_for_turn() : Turn(*this);
+}
 
 inline double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -74,11 +74,11 @@ Device choose_device(const std::string& text, std::string* reason) {
     const std::string number = text.substr(5);
     if (number.empty() || number.size() > 3 ||
         number.find_first_not_of("0123456789") != std::string::npos) {
-      throw UsageError("device '" + text + "' is not one of auto, cpu, cuda, cuda:N");
+      throw UsageError("device '" + text + "' is not one of auto, cpu, cuda, cuda:N, cuda:all");
     }
     index = std::stoi(number);
   } else if (text != "cuda") {
-    throw UsageError("device '" + text + "' is not one of auto, cpu, cuda, cuda:N");
+    throw UsageError("device '" + text + "' is not one of auto, cpu, cuda, cuda:N, cuda:all");
   }
   const int count = count_with_reason(&why);
   if (count == 0) {

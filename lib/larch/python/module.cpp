@@ -112,7 +112,7 @@ Turn next_turn(const Context& whole) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     lock.try_lock();
   }
-  return Turn(whole, std::move(lock));
+  return Turn(whole, std::make_shared<std::unique_lock<std::mutex>>(std::move(lock)));
 }
 
 /// To the logger "larch" of Python.
