@@ -7,6 +7,12 @@
 namespace larch::forest::cuda {
 namespace {
 
+/// One thread per node.
+__global__ void place_kernel(const __grid_constant__ EvaluateJob job) {
+  const int64_t n = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (n < job.node_count) job.place(n);
+}
+
 /// One thread per voxel and tree (grid.y): the leaf that it reaches, [tree][voxel].
 __global__ void leaves_kernel(const __grid_constant__ EvaluateJob job, uint32_t* reached) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -34,6 +40,9 @@ void evaluate(const EvaluateJob& job, const Context& context) {
   Buffer<uint32_t> reached(device, static_cast<size_t>(job.voxels()) * job.forest.trees);
   constexpr int kThreads = 128;
   const auto blocks = static_cast<unsigned>((job.voxels() + kThreads - 1) / kThreads);
+  const auto per_node = static_cast<unsigned>((job.node_count + kThreads - 1) / kThreads);
+  place_kernel<<<per_node, kThreads, 0, stream>>>(job);
+  larch::cuda::check_launch("place_kernel");
   leaves_kernel<<<dim3(blocks, job.forest.trees), kThreads, 0, stream>>>(job, reached.data());
   larch::cuda::check_launch("leaves_kernel");
   store_kernel<<<blocks, kThreads, 0, stream>>>(job, reached.data());

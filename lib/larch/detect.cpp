@@ -129,11 +129,12 @@ Maps evaluate_voxels(const Model& model, const std::vector<Volume<int16_t>>& com
   const forest::Model* forest = forest_of(model);
   if (forest == nullptr) {
     maps.probability =
-        pbt::evaluate_volume(std::get<pbt::Model>(model.opened().any), components,
+        pbt::evaluate_volume(std::get<pbt::ResidentModel>(model.opened().any), components,
                              request.config.evaluate, request.memory_bytes, context, region);
   } else {
-    static_cast<forest::Maps&>(maps) = forest::evaluate_volume(
-        *forest, components, wanted_of(model, request), request.memory_bytes, context, region);
+    static_cast<forest::Maps&>(maps) =
+        forest::evaluate_volume(std::get<forest::ResidentModel>(model.opened().any), components,
+                                wanted_of(model, request), request.memory_bytes, context, region);
   }
   if (forest != nullptr && needs_probability(model, request)) {
     const auto around = static_cast<size_t>(forest->background);
@@ -421,7 +422,7 @@ int64_t detection_bytes(const Model& model, const Grid& grid, const DetectReques
   problem.on_gpu = device.is_cuda();
   problem.memory_bytes =
       request.memory_bytes > 0 ? request.memory_bytes : voxels::default_memory_bytes(device);
-  return pbt::plan_slabs(std::get<pbt::Model>(model.opened().any), problem).bytes;
+  return pbt::plan_slabs(std::get<pbt::ResidentModel>(model.opened().any).model, problem).bytes;
 }
 
 void check_settings(const Model& model, const DetectConfig& config) {

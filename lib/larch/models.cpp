@@ -73,7 +73,9 @@ int64_t bytes_of(const boundary::ResidentModels&, const Grid& grid, const Grid& 
 
 const voxels::ImageModel& image_model(const Model& model) {
   if (const forest::Model* forest = forest_of(model)) return *forest;
-  return opened_as<pbt::Model>(model, "one that labels voxels, of boosting trees or a forest");
+  return opened_as<pbt::ResidentModel>(model,
+                                       "one that labels voxels, of boosting trees or a forest")
+      .model;
 }
 
 ModelKind Model::kind() const {
@@ -98,12 +100,13 @@ const std::vector<std::string>& Model::components() const {
 
 LabelTable Model::structures() const {
   if (const forest::Model* forest = forest_of(*this)) return classes_of(*forest);
-  if (const auto* trees = std::get_if<pbt::Model>(&opened_->any)) {
-    if (trees->experts.table.empty()) {
-      return {{trees->info.class_value, trees->info.class_name, {230, 60, 50}}};
+  if (std::holds_alternative<pbt::ResidentModel>(opened_->any)) {
+    const voxels::ImageModel& trees = image_model(*this);
+    if (trees.experts.table.empty()) {
+      return {{trees.info.class_value, trees.info.class_name, {230, 60, 50}}};
     }
     LabelTable parts;
-    for (const auto& [value, name] : trees->experts.table) {
+    for (const auto& [value, name] : trees.experts.table) {
       parts.push_back(coloured_label(value, name));
     }
     return parts;
@@ -160,11 +163,11 @@ Model open_model(models::AnyModel model, const Device& device, const NetworkConf
     }
   } else if (auto* forest = std::get_if<forest::Model>(&model)) {
     opened.experts = experts::make_resident(forest->experts, device);
-    opened.any = std::move(*forest);
+    opened.any.emplace<forest::ResidentModel>(std::move(*forest), device);
   } else {
     auto& trees = std::get<pbt::Model>(model);
     opened.experts = experts::make_resident(trees.experts, device);
-    opened.any = std::move(trees);
+    opened.any.emplace<pbt::ResidentModel>(std::move(trees), device);
   }
   return Model(std::make_shared<const Opened>(std::move(opened)));
 }

@@ -6,17 +6,19 @@
 
 #include "larch/boundary/refine.h"
 #include "larch/core/error.h"
-#include "larch/forest/model.h"
+#include "larch/forest/evaluate.h"
 #include "larch/hdn/detect.h"
 #include "larch/models.h"
-#include "larch/pbt/model.h"
+#include "larch/pbt/evaluate/compiled_model.h"
 
 namespace larch {
 
-/// Networks, boundaries and experts are on the device; trees of voxels are sent with each image.
+/// All of it is on the device.
 struct Model::Opened {
-  std::variant<pbt::Model, forest::Model, hdn::ResidentModel, boundary::ResidentModels> any;
-  experts::Resident experts{};  ///< of the first two
+  std::variant<hdn::ResidentModel, boundary::ResidentModels, pbt::ResidentModel,
+               forest::ResidentModel>
+      any;
+  experts::Resident experts{};  ///< of the last two
 };
 
 /// The model as M. Throws UsageError, which says what is `needed`, if it is of another kind.
@@ -30,7 +32,8 @@ const M& opened_as(const Model& model, const char* needed) {
 
 /// Returns the decision forest of a model; null if it is none.
 inline const forest::Model* forest_of(const Model& model) {
-  return std::get_if<forest::Model>(&model.opened().any);
+  const auto* resident = std::get_if<forest::ResidentModel>(&model.opened().any);
+  return resident != nullptr ? &resident->model : nullptr;
 }
 
 /// Returns what boosting trees and forests of voxels have in common. Throws UsageError as

@@ -24,13 +24,14 @@ namespace {
 /// Returns the probability of the structures together.
 Volume<float> structure_probability(const pbt::Model& model, const voxels::TrainingVolume& volume,
                                     const Context& context) {
-  return pbt::evaluate_volume(model, volume.components(), {}, 0, context);
+  return pbt::evaluate_volume({model, context.device}, volume.components(), {}, 0, context);
 }
 Volume<float> structure_probability(const forest::Model& model,
                                     const voxels::TrainingVolume& volume, const Context& context) {
   forest::Wanted wanted;
   wanted.distribution = true;
-  const auto maps = forest::evaluate_volume(model, volume.components(), wanted, 0, context);
+  const auto maps =
+      forest::evaluate_volume({model, context.device}, volume.components(), wanted, 0, context);
   return mapped<float>(maps.distribution[static_cast<size_t>(model.background)],
                        [](float p) { return 1 - p; });
 }

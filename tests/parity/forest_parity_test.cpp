@@ -94,8 +94,9 @@ TEST_CASE("what a forest says is the same bytes on both devices", "[forest::eval
     for (const Volume<uint8_t>* region :
          {static_cast<const Volume<uint8_t>*>(nullptr), &std::as_const(roi)}) {
       const auto a =
-          forest::evaluate_volume(model, image, wanted, 0, fixtures::context_of(2), region);
-      const auto b = forest::evaluate_volume(model, image, wanted, 0, cuda_context(), region);
+          forest::evaluate_volume({model, {}}, image, wanted, 0, fixtures::context_of(2), region);
+      const auto b = forest::evaluate_volume({model, Device::cuda()}, image, wanted, 0,
+                                             cuda_context(), region);
       const auto same = [](const auto& x, const auto& y) {
         return std::equal(x.begin(), x.end(), y.begin(), y.end());
       };

@@ -220,8 +220,8 @@ void check_evaluation(const pbt::Model& model, const Volume<int16_t>& v, const C
   const Context cpu = fixtures::context_of(2);
   const auto a = image::integral_set(v.view(), model.channels, model.padding, model.reach(), cpu);
   const auto b = image::integral_set(v.view(), model.channels, model.padding, model.reach(), gpu);
-  const Volume<float> p = pbt::evaluate(model, a, v.grid(), config, cpu, roi);
-  const Volume<float> q = pbt::evaluate(model, b, v.grid(), config, gpu, roi);
+  const Volume<float> p = pbt::evaluate({model, cpu.device}, a, v.grid(), config, cpu, roi);
+  const Volume<float> q = pbt::evaluate({model, gpu.device}, b, v.grid(), config, gpu, roi);
   CHECK(std::memcmp(p.data(), q.data(), static_cast<size_t>(p.voxels()) * sizeof(float)) == 0);
 }
 

@@ -45,8 +45,8 @@ void check_slabs(int level) {
   for (int64_t i = 0; i < roi.voxels(); ++i) roi[i] = i % 7 < 3 ? 1 : 0;
   const Volume<uint8_t>* const rois[] = {nullptr, &roi};
   for (const Volume<uint8_t>* region : rois) {
-    const auto whole =
-        pbt::evaluate_volume(model, voxels, {}, int64_t{1} << 40, fixtures::context_of(4), region);
+    const auto whole = pbt::evaluate_volume({model, {}}, voxels, {}, int64_t{1} << 40,
+                                            fixtures::context_of(4), region);
     voxels::SlabProblem problem{voxels.size(), 4, region != nullptr, true, 0};
     const int64_t least = least_memory(model, problem);
     std::set<int> counts;
@@ -54,7 +54,8 @@ void check_slabs(int level) {
          {0, sized(1 << 17, 1 << 14), sized(1 << 19, 1 << 16), sized(1 << 21, 1 << 18), 1 << 30}) {
       problem.memory_bytes = least + more;
       counts.insert(pbt::plan_slabs(model, problem).count);
-      const auto slabs = pbt::evaluate_volume(model, voxels, {}, least + more, gpu, region);
+      const auto slabs =
+          pbt::evaluate_volume({model, gpu.device}, voxels, {}, least + more, gpu, region);
       CHECK(std::equal(whole.begin(), whole.end(), slabs.begin()));
     }
     CHECK(counts.size() >= sized<size_t>(3, 2));
@@ -98,7 +99,8 @@ TEST_CASE("the queue walk in portions gives the bytes of the tile walk on the CP
     config.walk = context.device.is_cuda() ? pbt::Walk::kQueue : pbt::Walk::kTile;
     const auto set = image::integral_set(voxels.view(), model.channels, model.padding,
                                          std::max(1, model.reach()), context);
-    return pbt::evaluate(model, set, voxels.grid(), config, context, region, queue_items);
+    return pbt::evaluate({model, context.device}, set, voxels.grid(), config, context, region,
+                         queue_items);
   };
   const Volume<uint8_t>* const rois[] = {nullptr, &roi};
   for (const Volume<uint8_t>* region : rois) {

@@ -19,8 +19,8 @@ using test::cuda_context;
 using test::sized;
 
 /// What a detector does for its images, one after the other.
-std::vector<std::vector<float>> detect_all(const pbt::Model& model, pbt::Walk walk, uint64_t seed,
-                                           const Context& context) {
+std::vector<std::vector<float>> detect_all(const pbt::ResidentModel& model, pbt::Walk walk,
+                                           uint64_t seed, const Context& context) {
   pbt::EvaluateConfig config;
   config.walk = walk;
   std::vector<std::vector<float>> found;
@@ -35,35 +35,35 @@ std::vector<std::vector<float>> detect_all(const pbt::Model& model, pbt::Walk wa
   return found;
 }
 
-TEST_CASE("two detectors with streams of their own run at once and give the same bytes",
+TEST_CASE("detectors with streams of their own run at once, share models, and give the same bytes",
           "[stream::create][stream::destroy]") {
-  const pbt::Model shallow = fixtures::random_model(21);
-  fixtures::RandomTree deep_tree;
-  deep_tree.depth = sized(10, 5);
-  const pbt::Model deep = fixtures::random_model(22, deep_tree);
+  fixtures::RandomTree deep;
+  deep.depth = sized(10, 5);
+  const pbt::ResidentModel models[] = {{fixtures::random_model(21), Device::cuda()},
+                                       {fixtures::random_model(22, deep), Device::cuda()}};
   for (const pbt::Walk walk : {pbt::Walk::kTile, pbt::Walk::kStack, pbt::Walk::kQueue}) {
-    const auto first = detect_all(shallow, walk, 100, cuda_context());
-    const auto second = detect_all(deep, walk, 200, cuda_context());
-    std::vector<std::vector<float>> found[2];
-    std::exception_ptr failed[2];
-    const auto run = [&](int which) {
-      try {
-        const Stream stream(Device::cuda());
-        const Context context = cuda_context(stream.device());
-        found[which] = which == 0 ? detect_all(shallow, walk, 100, context)
-                                  : detect_all(deep, walk, 200, context);
-      } catch (...) {
-        failed[which] = std::current_exception();
-      }
+    std::vector<std::vector<float>> alone[3], found[3];
+    std::exception_ptr failed[3];
+    const auto run = [&](size_t which, const Context& context) {
+      return detect_all(models[which % 2], walk, 100 * which, context);
     };
-    std::thread a(run, 0), b(run, 1);
-    a.join();
-    b.join();
-    for (const std::exception_ptr& error : failed) {
-      if (error) std::rethrow_exception(error);
+    for (size_t which = 0; which < 3; ++which) alone[which] = run(which, cuda_context());
+    std::vector<std::thread> threads;
+    for (size_t which = 0; which < 3; ++which) {
+      threads.emplace_back([&, which] {
+        try {
+          const Stream stream(Device::cuda());
+          found[which] = run(which, cuda_context(stream.device()));
+        } catch (...) {
+          failed[which] = std::current_exception();
+        }
+      });
     }
-    CHECK(found[0] == first);
-    CHECK(found[1] == second);
+    for (std::thread& thread : threads) thread.join();
+    for (size_t which = 0; which < 3; ++which) {
+      if (failed[which]) std::rethrow_exception(failed[which]);
+      CHECK(found[which] == alone[which]);
+    }
   }
 }
 

@@ -125,8 +125,8 @@ Times evaluation(const forest::Model& model, const std::vector<Volume<int16_t>>&
     image::integrate_resident(resident, model.channels, model.padding, set.layouts, set.data,
                               context);
   };
-  const forest::CompiledForest compiled = forest::compile(model, set, context);
-  const auto trees = [&] { forest::evaluate(compiled, set, wanted, context); };
+  const forest::ResidentModel opened(model, context.device);
+  const auto trees = [&] { forest::evaluate(opened, set, wanted, context); };
   return {median_ms(context, channels), median_ms(context, trees), median_ms(context, [&] {
             channels();
             trees();

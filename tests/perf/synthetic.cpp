@@ -115,8 +115,7 @@ double taps_per_voxel(const pbt::Model& model, const Volume<int16_t>& image) {
   Context context;
   const auto set =
       image::integral_set(image.view(), model.channels, model.padding, model.reach(), context);
-  const pbt::CompiledModel compiled = pbt::compile(model, set, {}, context);
-  const pbt::CompiledTree& flat = compiled.trees.at(0);
+  const pbt::CompiledTree flat = pbt::compile(model).at(0);
   const tree::TreeView view = flat.view();
   int64_t taps = 0, voxels = 0;
   for (int64_t i = 5; i < image.voxels(); i += std::max<int64_t>(1, image.voxels() / 997)) {

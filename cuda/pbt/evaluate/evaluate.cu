@@ -21,17 +21,43 @@ __global__ void mean_kernel(WalkArguments a, const uint64_t* sum, uint64_t trees
   if (i < voxels) store(a, i, tree::ensemble_mean_q60(sum[i], trees));
 }
 
-/// Leads the voxels through the trees of a plan. Their posteriors, or the means of an ensemble's,
-/// go to the output.
-void walk_trees(const Plan& plan, WalkArguments arguments, int64_t items, int64_t queue_items,
+/// One thread per word of a stream: adds the offsets of its taps in the channels of the image.
+__global__ void place_kernel(const __grid_constant__ WalkArguments a, const features::Tap* taps,
+                             int64_t words, uint4* placed) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= words) return;
+  const auto offset = [&](const features::Tap& tap) {
+    return static_cast<uint32_t>(a.layouts[tap.channel].linear_offset(tap.dx, tap.dy, tap.dz));
+  };
+  uint4 word = a.tree.stream[i];
+  word.x += offset(taps[2 * i]);
+  word.z += offset(taps[2 * i + 1]);
+  placed[i] = word;
+}
+
+/// Leads the voxels through the trees of a job. Their posteriors, or the means of an ensemble's, go
+/// to the output.
+void walk_trees(const EvaluateJob& job, WalkArguments arguments, int64_t items,
                 const Device& device) {
-  const auto walk = plan.walk == Walk::kStack   ? stack_walk
-                    : plan.walk == Walk::kQueue ? queue_walk
-                                                : tile_walk;
+  const auto& plan = static_cast<const Plan&>(*job.plan);
+  const auto walk = job.walk == Walk::kStack   ? stack_walk
+                    : job.walk == Walk::kQueue ? queue_walk
+                                               : tile_walk;
   const cudaStream_t stream = larch::cuda::stream_of(device);
   const auto walk_tree = [&](const TreePlan& tree) {
-    arguments.tree = tree.packed.view;
-    if (!tree.is_leaf()) return walk(WalkJob{tree, queue_items, device}, arguments);
+    const bool tiled = walk == tile_walk && tree.tiling;
+    const PackedTree& packed = tiled ? tree.tiled : tree.direct;
+    arguments.tree = packed.view;
+    arguments.tree.thresholds = job.thresholds;
+    Buffer<uint4> placed(device, packed.taps.size() / 2);
+    if (!placed.empty()) {
+      const auto words = static_cast<int64_t>(placed.size());
+      place_kernel<<<blocks_for(words, 256), 256, 0, stream>>>(arguments, packed.taps.data(), words,
+                                                               placed.data());
+      larch::cuda::check_launch("place_kernel");
+      arguments.tree.stream = placed.data();
+    }
+    if (!tree.is_leaf()) return walk(WalkJob{tree, job.queue_items, device}, arguments);
     constant_kernel<<<blocks_for(items, 256), 256, 0, stream>>>(
         arguments, static_cast<uint64_t>(tree::kOneQ30) * tree.root_q, items);
     larch::cuda::check_launch("constant_kernel");
@@ -64,7 +90,7 @@ void evaluate(const EvaluateJob& job, const Context& context) {
   arguments.out = out.data();
   arguments.size = job.size;
   arguments.roi = job.roi != nullptr ? roi.data() : nullptr;
-  walk_trees(plan_of(job.plan), arguments, voxels, job.queue_items, device);
+  walk_trees(job, arguments, voxels, device);
   out.download(std::span<float>(job.out, out.size()));
 }
 

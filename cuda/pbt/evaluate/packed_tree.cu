@@ -10,9 +10,7 @@ namespace {
 
 class StreamWriter {
  public:
-  StreamWriter(const CompiledTree& tree, std::span<const image::IntegralLayout> layouts,
-               const Tiling* tiling)
-      : tree_(tree), layouts_(layouts), tiling_(tiling) {}
+  StreamWriter(const CompiledTree& tree, const Tiling* tiling) : tree_(tree), tiling_(tiling) {}
 
   void add(size_t w) {
     const tree::FlatWeak& weak = tree_.weaks[w];
@@ -42,16 +40,20 @@ class StreamWriter {
         stream_.push_back({packed_tap(taps[k]), packed_tap(taps[k + 1]), packed_tap(taps[k + 2]),
                            packed_tap(taps[k + 3])});
       } else {
-        const features::LinearTap a = features::linear_tap(taps[k], layouts_);
-        const features::LinearTap b = features::linear_tap(taps[k + 1], layouts_);
-        stream_.push_back({static_cast<uint32_t>(a.offset), static_cast<uint32_t>(a.weight),
-                           static_cast<uint32_t>(b.offset), static_cast<uint32_t>(b.weight)});
+        unplaced_.resize(2 * stream_.size());
+        unplaced_.insert(unplaced_.end(), {taps[k], taps[k + 1]});
+        stream_.push_back({0, static_cast<uint32_t>(taps[k].weight), 0,
+                           static_cast<uint32_t>(taps[k + 1].weight)});
       }
     }
   }
   /// The walks read a header and two words of taps ahead.
-  void end() { stream_.resize(stream_.size() + 4, {0, 0, 0, 0}); }
+  void end() {
+    stream_.resize(stream_.size() + 4, {0, 0, 0, 0});
+    if (!unplaced_.empty()) unplaced_.resize(2 * stream_.size());
+  }
   const std::vector<uint4>& stream() const { return stream_; }
+  const std::vector<features::Tap>& unplaced() const { return unplaced_; }
 
  private:
   /// Brings pairs of taps with weights +1 and -1 to the front; returns how many words of two pairs
@@ -85,16 +87,15 @@ class StreamWriter {
   }
 
   const CompiledTree& tree_;
-  std::span<const image::IntegralLayout> layouts_;
   const Tiling* tiling_;
   std::vector<uint4> stream_;
+  std::vector<features::Tap> unplaced_;  // two a word
 };
 
 }  // namespace
 
-PackedTree pack_tree(const CompiledTree& tree, std::span<const image::IntegralLayout> layouts,
-                     const Tiling* tiling, const Device& device) {
-  StreamWriter writer(tree, layouts, tiling);
+PackedTree pack_tree(const CompiledTree& tree, const Tiling* tiling, const Device& device) {
+  StreamWriter writer(tree, tiling);
   std::vector<tree::FlatNode> nodes = tree.nodes;
   for (tree::FlatNode& node : nodes) {
     const auto first = static_cast<size_t>(node.first);
@@ -106,6 +107,7 @@ PackedTree pack_tree(const CompiledTree& tree, std::span<const image::IntegralLa
   packed.nodes = Buffer<tree::FlatNode>(device, std::span<const tree::FlatNode>(nodes));
   packed.stream = Buffer<uint4>(device, std::span<const uint4>(writer.stream()));
   packed.logistic = Buffer<uint32_t>(device, std::span<const uint32_t>(tree.logistic));
+  packed.taps = Buffer<features::Tap>(device, std::span<const features::Tap>(writer.unplaced()));
   packed.view.nodes = packed.nodes.data();
   packed.view.stream = packed.stream.data();
   packed.view.logistic = packed.logistic.data();

@@ -15,11 +15,11 @@ constexpr int kMaximumChannels = 64;
 /// is
 ///   {lo, multiplier, remainder, words | channel << 8 | shift << 16 | pure << 18}
 ///   {mask, mask >> 32, alpha, 0}
-/// and then its taps: in pairs {offset, weight, offset, weight}, or, on the channel of which tiles
-/// are copied to shared memory, four to a word. Of those, the first `pure` words hold byte offsets
-/// of taps with weights +1, -1, +1, -1, which most taps of box features have and which need no
-/// product; in the others a tap is byte offset << 10 | weight. The last word is filled up with
-/// weight 0. All lanes of a warp read the same word.
+/// and then its taps: in pairs {offset, weight, offset, weight}, whose offsets follow from the
+/// image, or, on the channel of which tiles are copied to shared memory, four to a word. Of those,
+/// the first `pure` words hold byte offsets of taps with weights +1, -1, +1, -1, which most taps of
+/// box features have and which need no product; in the others a tap is byte offset << 10 | weight.
+/// The last word is filled up with weight 0. All lanes of a warp read the same word.
 struct PackedTreeView {
   const tree::FlatNode* nodes = nullptr;  ///< FlatNode::first: an element of the stream
   const uint4* stream = nullptr;
@@ -51,12 +51,11 @@ struct PackedTree {
   Buffer<tree::FlatNode> nodes;
   Buffer<uint4> stream;
   Buffer<uint32_t> logistic;
+  Buffer<features::Tap> taps;  ///< two a word of the stream, to whose offsets they are to be added
   PackedTreeView view;
 };
-/// `layouts`: that the offsets shall be for. The taps of the channel that `tiling` copies are
-/// packed; it may be null.
-PackedTree pack_tree(const CompiledTree& tree, std::span<const image::IntegralLayout> layouts,
-                     const Tiling* tiling, const Device& device);
+/// The taps of the channel that `tiling` copies are packed; it may be null.
+PackedTree pack_tree(const CompiledTree& tree, const Tiling* tiling, const Device& device);
 
 #ifdef __CUDACC__
 

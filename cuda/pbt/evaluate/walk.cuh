@@ -12,27 +12,23 @@
 
 namespace larch::pbt::cuda {
 
-// Plans are what this device makes of compiled trees, once and for any number of volumes and
-// threads.
+// Plans are what this device makes of compiled trees, once and for any number of volumes, streams
+// and threads.
 
 /// A tree on the device.
 struct TreePlan {
   std::vector<tree::FlatNode> nodes;  ///< on the host, for the queue walk
   uint32_t root_q = 0;                ///< of a tree that is one leaf
-  PackedTree packed;
-  std::optional<Tiling> tiling;  ///< of the tile walk; none where queues take its place
+  PackedTree direct;                  ///< for taps that are read where they are
+  std::optional<Tiling> tiling;       ///< of the tile walk; none where queues take its place
+  PackedTree tiled;                   ///< for that walk
 
   bool is_leaf() const { return nodes[0].n_weak == 0; }
 };
 
 struct Plan final : WalkPlan {
-  Walk walk = Walk::kTile;
   std::vector<TreePlan> trees;
 };
-/// Returns the plan of a job, which cuda::plan made.
-inline const Plan& plan_of(const WalkPlan* plan) {
-  return static_cast<const Plan&>(*plan);
-}
 
 /// Holds what every walk reads and writes, passed by value.
 struct WalkArguments {

@@ -20,11 +20,6 @@ LinearTap linear_tap(const Tap& tap, std::span<const image::IntegralLayout> layo
   return {static_cast<int32_t>(offset), static_cast<int16_t>(tap.weight), tap.channel};
 }
 
-bool counts(const Tap& tap, std::span<const image::IntegralLayout> layouts) {
-  const image::IntegralLayout& layout = layouts[tap.channel];
-  return tap.dz != 0 || layout.stride_size.z != 2 || layout.is_cut;
-}
-
 int32_t common_channel(std::span<const Tap> taps) {
   if (taps.empty()) return 0;
   const uint16_t channel = taps.front().channel;
@@ -33,16 +28,33 @@ int32_t common_channel(std::span<const Tap> taps) {
   return same ? channel : kManyChannels;
 }
 
-bool within_padding(std::span<const Tap> taps, std::span<const image::IntegralLayout> layouts) {
-  return std::all_of(taps.begin(), taps.end(), [&](const Tap& tap) {
-    if (tap.channel >= layouts.size()) return false;
-    const Vec3i& pad = layouts[tap.channel].pad;
-    const Vec3i at{tap.dx, tap.dy, tap.dz};
-    for (int axis = 0; axis < 3; ++axis) {
-      if (at[axis] < -pad[axis] || at[axis] > pad[axis] + 1) return false;
+void widen(std::vector<Tap>& boxes, std::span<const Tap> taps) {
+  for (const Tap& tap : taps) {
+    for (size_t c = boxes.size() / 2; c <= tap.channel; ++c) {
+      boxes.resize(2 * c + 2, Tap{.channel = static_cast<uint16_t>(c)});
     }
-    return true;
-  });
+    Tap &low = boxes[2 * size_t{tap.channel}], &high = boxes[2 * size_t{tap.channel} + 1];
+    for (const auto member : {&Tap::dx, &Tap::dy, &Tap::dz}) {
+      low.*member = std::min(low.*member, tap.*member);
+      high.*member = std::max(high.*member, tap.*member);
+    }
+    low.weight = std::min(low.weight, tap.weight);
+    high.weight = std::max(high.weight, tap.weight);
+  }
+}
+
+void check_taps(std::span<const Tap> taps, std::span<const image::IntegralLayout> layouts) {
+  for (const Tap& tap : taps) {
+    bool within = tap.channel < layouts.size();
+    for (int axis = 0; axis < 3 && within; ++axis) {
+      const int at = Vec3i{tap.dx, tap.dy, tap.dz}[axis], pad = layouts[tap.channel].pad[axis];
+      within = at >= -pad && at <= pad + 1;
+    }
+    if (!within) {
+      throw UsageError("a feature reads another channel than the image has, or beyond its padding");
+    }
+    linear_tap(tap, layouts);
+  }
 }
 
 }  // namespace larch::features

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "larch/core/host_device.h"
 #include "larch/image/integral.h"
@@ -58,15 +59,22 @@ LARCH_HD int32_t response_of_channels(const LinearTap* taps, int count, const At
 /// the integral volume of the tap's channel. Throws MemoryError if it leaves 32 bits.
 LinearTap linear_tap(const Tap& tap, std::span<const image::IntegralLayout> layouts);
 
-/// Tells whether a tap can be other than 0: of two planes, which an image of one slice without
-/// padding across it has, the lower one holds zeros.
-bool counts(const Tap& tap, std::span<const image::IntegralLayout> layouts);
+/// Tells whether a tap can be other than 0, in the layout of its channel: of two planes, which an
+/// image of one slice without padding across it has, the lower one holds zeros.
+LARCH_HD bool counts(const Tap& tap, const image::IntegralLayout& layout) {
+  return tap.dz != 0 || layout.stride_size.z != 2 || layout.is_cut;
+}
 
 /// The channel of all of these taps: kManyChannels if they are of several, 0 if there are none.
 constexpr int32_t kManyChannels = -1;
 int32_t common_channel(std::span<const Tap> taps);
 
-/// Tells whether every tap reads within the padding of its channel, wherever the voxel lies.
-bool within_padding(std::span<const Tap> taps, std::span<const image::IntegralLayout> layouts);
+/// Widens the boxes around the voxel and its taps, [channel][low, high], to hold these. Weights are
+/// bounded as coordinates are.
+void widen(std::vector<Tap>& boxes, std::span<const Tap> taps);
+
+/// Throws UsageError if a tap reads beyond the padding of its channel, wherever the voxel lies, or
+/// another channel than there is, and what linear_tap throws. Boxes stand for all that they hold.
+void check_taps(std::span<const Tap> taps, std::span<const image::IntegralLayout> layouts);
 
 }  // namespace larch::features

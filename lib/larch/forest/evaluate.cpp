@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "larch/core/dispatch.h"
@@ -38,43 +37,49 @@ T* or_null(Buffer<T>& buffer) {
 
 }  // namespace
 
-CompiledForest compile(const Model& model, const image::IntegralSet& set, const Context& context) {
-  std::vector<features::LinearTap> taps;
-  std::vector<std::pair<uint32_t, int32_t>> of_feature;  // first tap and their number
-  for (const features::BoxFeature& feature : model.features) {
-    const std::vector<features::Tap> corners = features::corner_taps(feature);
-    if (!features::within_padding(corners, set.layouts)) {
-      throw UsageError("forest::compile: a feature reads beyond the padding of the image");
-    }
-    const auto first = static_cast<uint32_t>(taps.size());
-    for (const features::Tap& corner : corners) {
-      if (!features::counts(corner, set.layouts)) continue;
-      taps.push_back(features::linear_tap(corner, set.layouts));
-    }
-    of_feature.emplace_back(first, static_cast<int32_t>(taps.size() - first));
-  }
+ResidentModel::ResidentModel(Model given, const Device& device) : model(std::move(given)) {
+  std::vector<features::Tap> corners;
   std::vector<tree::ForestNode> nodes = model.nodes;
   for (tree::ForestNode& node : nodes) {
-    if (!node.is_leaf()) std::tie(node.feature, node.leaf) = of_feature[node.feature];
+    if (node.is_leaf()) continue;
+    const std::vector<features::Tap> own = features::corner_taps(model.features[node.feature]);
+    node.feature = static_cast<uint32_t>(corners.size());
+    node.leaf = static_cast<int32_t>(own.size());
+    corners.insert(corners.end(), own.begin(), own.end());
   }
-  std::vector<int32_t> values;
-  for (const ForestClass& c : model.class_table) values.push_back(c.value);
-  const Device& device = context.device;
-  return {tree::make_resident(model, nodes, device), Buffer<features::LinearTap>(device, taps),
-          Buffer<image::IntegralLayout>(device, set.layouts), Buffer<int32_t>(device, values)};
+  features::widen(boxes, corners);
+  std::vector<int32_t> of_classes;
+  for (const ForestClass& c : model.class_table) of_classes.push_back(c.value);
+  resident = tree::make_resident(model, nodes, device);
+  taps = Buffer<features::Tap>(device, corners);
+  values = Buffer<int32_t>(device, of_classes);
+  wait_for(device);
 }
 
-Results evaluate(const CompiledForest& forest, const image::IntegralSet& set, const Wanted& wanted,
+Results evaluate(const ResidentModel& forest, const image::IntegralSet& set, const Wanted& wanted,
                  const Context& context, const Volume<uint8_t>* roi) {
   const Device& device = context.device;
-  if (!(set.data.device() == device)) {
-    throw UsageError("forest::evaluate: the image is on " + to_string(set.data.device()) +
-                     ", the context on " + to_string(device));
+  if (!(set.data.device() == device && forest.values.device() == device)) {
+    throw UsageError("forest::evaluate: the model is on " + to_string(forest.values.device()) +
+                     ", the image on " + to_string(set.data.device()) + ", the context on " +
+                     to_string(device));
   }
+  features::check_taps(forest.boxes, set.layouts);
   const tree::ForestView& view = forest.resident.view;
-  EvaluateJob job{
-      view,    forest.taps.data(), forest.layouts.data(), set.data.data(), forest.values.data(),
-      set.size};
+  const Buffer<image::IntegralLayout> layouts(device, set.layouts);
+  Buffer<tree::ForestNode> nodes(device, forest.resident.nodes.size());
+  Buffer<features::LinearTap> taps(device, forest.taps.size());
+  EvaluateJob job;
+  job.forest = view;
+  job.forest.nodes = job.nodes = nodes.data();
+  job.node_count = static_cast<int64_t>(nodes.size());
+  job.unplaced_nodes = view.nodes;
+  job.unplaced_taps = forest.taps.data();
+  job.taps = taps.data();
+  job.layouts = layouts.data();
+  job.integral = set.data.data();
+  job.values = forest.values.data();
+  job.size = set.size;
   const auto voxels = static_cast<size_t>(job.voxels());
   Buffer<uint8_t> region;
   if (roi != nullptr) region = Buffer<uint8_t>(device, {roi->data(), voxels});
@@ -102,9 +107,10 @@ voxels::SlabPlan plan_slabs(const Model& model, const Vec3i& size, const Wanted&
   return voxels::plan_slabs(needs_of(model), problem);
 }
 
-Maps evaluate_volume(const Model& model, std::span<const Volume<int16_t>> components,
+Maps evaluate_volume(const ResidentModel& resident, std::span<const Volume<int16_t>> components,
                      const Wanted& wanted, int64_t memory_bytes, const Context& context,
                      const Volume<uint8_t>* roi) {
+  const Model& model = resident.model;
   const Grid& whole = components[0].grid();
   const voxels::SlabPlan plan =
       plan_slabs(model, whole.size, wanted, roi != nullptr, memory_bytes, context.device);
@@ -116,8 +122,8 @@ Maps evaluate_volume(const Model& model, std::span<const Volume<int16_t>> compon
       slab_roi = Volume<uint8_t>(grid);
       voxels::copy_slices(*roi, first, slab_roi, 0);
     }
-    const Results slab = evaluate(compile(model, set, context), set, wanted, context,
-                                  roi != nullptr ? &slab_roi : nullptr);
+    const Results slab =
+        evaluate(resident, set, wanted, context, roi != nullptr ? &slab_roi : nullptr);
     take(slab.leaves, grid, first, whole, maps.leaves);
     take(slab.distribution, grid, first, whole, maps.distribution);
     take(slab.labels, grid, first, whole, maps.labels);
@@ -140,6 +146,7 @@ size_t likeliest_structure(std::span<const Volume<float>> distribution, int32_t 
 }
 
 void cpu::evaluate(const EvaluateJob& job, const Context& context) {
+  parallel_for_each(context.threads, job.node_count, 4096, [&](int64_t n) { job.place(n); });
   constexpr int kChunk = 64;  // voxels of a row that are led through a tree together
   parallel_for(
       context.threads, int64_t{job.size.y} * job.size.z, 1, [&](int64_t begin, int64_t end) {

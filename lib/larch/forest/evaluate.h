@@ -14,18 +14,20 @@
 
 namespace larch::forest {
 
-/// A forest for the layouts of an image, on one device. A node that is no leaf has in `feature` the
-/// index of the first tap of its feature, and in `leaf` the number of taps.
-struct CompiledForest {
-  tree::ResidentForest resident;
-  Buffer<features::LinearTap> taps;
-  Buffer<image::IntegralLayout> layouts;  ///< of the channels
-  Buffer<int32_t> values;                 ///< of the classes, in label maps
-};
+/// A forest on one device, for any images and threads: what does not depend on these is made here,
+/// so that an evaluation only places the taps in the channels of its image.
+struct ResidentModel {
+  /// The work is done on return.
+  ResidentModel(Model model, const Device& device);
 
-/// Throws UsageError if a feature reaches beyond the padding, MemoryError if an offset leaves 32
-/// bits.
-CompiledForest compile(const Model& model, const image::IntegralSet& set, const Context& context);
+  Model model;
+  /// A node that is no leaf has in `feature` the index of the first tap of its feature, and in
+  /// `leaf` the number of taps.
+  tree::ResidentForest resident;
+  Buffer<features::Tap> taps;
+  Buffer<int32_t> values;            ///< of the classes, in label maps
+  std::vector<features::Tap> boxes;  ///< around the taps of each channel: features::widen
+};
 
 /// Holds what is wanted of an evaluation.
 struct Wanted {
@@ -42,8 +44,9 @@ struct Results {
 };
 
 /// Leads every voxel of an image through all trees (Sharp 2008, section 3). `roi`: 0 where nothing
-/// is computed, may be null. The work is done on return.
-Results evaluate(const CompiledForest& forest, const image::IntegralSet& set, const Wanted& wanted,
+/// is computed, may be null. The work is done on return. Throws UsageError if a feature reaches
+/// beyond the padding, MemoryError if an offset leaves 32 bits.
+Results evaluate(const ResidentModel& forest, const image::IntegralSet& set, const Wanted& wanted,
                  const Context& context, const Volume<uint8_t>* roi = nullptr);
 
 /// The maps of a whole image in model space, slab by slab within memory_bytes (0: most of what is
@@ -53,7 +56,7 @@ struct Maps {
   std::vector<Volume<float>> distribution;  ///< by class
   std::vector<LabelVolume> labels;          ///< one, if it is wanted
 };
-Maps evaluate_volume(const Model& model, std::span<const Volume<int16_t>> components,
+Maps evaluate_volume(const ResidentModel& resident, std::span<const Volume<int16_t>> components,
                      const Wanted& wanted, int64_t memory_bytes, const Context& context,
                      const Volume<uint8_t>* roi = nullptr);
 /// Returns the likeliest class of a voxel but the background (-1: there is none), the first of
@@ -67,8 +70,12 @@ voxels::SlabPlan plan_slabs(const Model& model, const Vec3i& size, const Wanted&
 /// Holds what one implementation receives; all pointers are of its device, null for what is not
 /// there or not wanted.
 struct EvaluateJob {
-  tree::ForestView forest;
-  const features::LinearTap* taps = nullptr;
+  tree::ForestView forest;  ///< whose nodes are those that `place` makes
+  const tree::ForestNode* unplaced_nodes = nullptr;
+  const features::Tap* unplaced_taps = nullptr;
+  tree::ForestNode* nodes = nullptr;
+  features::LinearTap* taps = nullptr;  ///< of those, as many as of the model
+  int64_t node_count = 0;
   const image::IntegralLayout* layouts = nullptr;
   const uint32_t* integral = nullptr;
   const int32_t* values = nullptr;
@@ -81,6 +88,22 @@ struct EvaluateJob {
 
   LARCH_HD int64_t voxels() const { return int64_t{size.x} * size.y * size.z; }
   LARCH_HD bool is_outside(int64_t voxel) const { return roi != nullptr && roi[voxel] == 0; }
+
+  /// Makes a node with its taps placed in the channels of the image, where they count.
+  LARCH_HD void place(int64_t n) const {
+    tree::ForestNode node = unplaced_nodes[n];
+    const int32_t corners = node.is_leaf() ? 0 : node.leaf;
+    if (!node.is_leaf()) node.leaf = 0;
+    for (int32_t k = 0; k < corners; ++k) {
+      const features::Tap& tap = unplaced_taps[node.feature + static_cast<uint32_t>(k)];
+      const image::IntegralLayout& layout = layouts[tap.channel];
+      if (!features::counts(tap, layout)) continue;
+      taps[node.feature + static_cast<uint32_t>(node.leaf++)] = {
+          static_cast<int32_t>(layout.linear_offset(tap.dx, tap.dy, tap.dz)),
+          static_cast<int16_t>(tap.weight), tap.channel};
+    }
+    nodes[n] = node;
+  }
 
   /// Returns the leaf to which a tree leads a voxel.
   LARCH_HD uint32_t leaf(uint32_t tree, const Vec3i& at) const {

@@ -49,7 +49,7 @@ std::vector<double> depth_accuracies(const voxels::ModelInfo& info) {
 }
 
 voxels::SlabNeeds needs_of(const Model& model) {
-  constexpr int64_t kBytesPerNode = 320;  // a node and its taps, on the host and on a GPU
+  constexpr int64_t kBytesPerNode = 320;  // a node and its taps, as opened and for an image
   voxels::SlabNeeds needs{model.channels, model.padding, model.reach_along(),
                           voxels::halo_of(model.features, model.channels)};
   needs.model_bytes = kBytesPerNode * static_cast<int64_t>(model.nodes.size()) +

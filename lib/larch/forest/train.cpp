@@ -290,11 +290,12 @@ std::optional<voxels::ScoredThreshold> best_threshold(
   voxels::ThresholdSearch search(model.classes);
   Wanted wanted;
   wanted.distribution = true;
+  const ResidentModel resident(model, context.device);
   for (const size_t v : held_out) {
     const voxels::TrainingVolume& volume = volumes[v];
     context.throw_if_stopped("stopped while the held-out volumes were evaluated");
     const LabelVolume& truth = volume.true_labels.empty() ? volume.labels : volume.true_labels;
-    const Maps maps = evaluate_volume(model, volume.components(), wanted, 0, context);
+    const Maps maps = evaluate_volume(resident, volume.components(), wanted, 0, context);
     const Volume<float>& around = maps.distribution[static_cast<size_t>(model.background)];
     for (int64_t i = 0; i < truth.voxels(); ++i) {
       if (truth[i] == voxels::kUnlabelled) continue;

@@ -28,7 +28,8 @@ TEST_CASE("The classes are the labels that occur, scattered and negative ones to
   const auto test = fixtures::two_modalities({28, 26, 9}, 99, config);
   forest::Wanted wanted;
   wanted.labels = true;
-  const auto maps = forest::evaluate_volume(model, test.components(), wanted, 0, context_of());
+  const auto maps =
+      forest::evaluate_volume({model, {}}, test.components(), wanted, 0, context_of());
   CHECK(std::count(maps.labels[0].begin(), maps.labels[0].end(), -3) > 100);
 }
 
@@ -114,7 +115,7 @@ TEST_CASE("Slabs, regions and the number of threads do not change what a forest 
   const auto image = fixtures::two_modalities({28, 26, 40}, 7, config).components();
   forest::Wanted wanted;
   wanted.leaves = wanted.distribution = wanted.labels = true;
-  const auto whole = forest::evaluate_volume(model, image, wanted, 0, context_of(1));
+  const auto whole = forest::evaluate_volume({model, {}}, image, wanted, 0, context_of(1));
   REQUIRE(whole.leaves.size() == 4);
   REQUIRE(whole.distribution.size() == 3);
   const auto same = [](const auto& a, const auto& b) {
@@ -125,14 +126,14 @@ TEST_CASE("Slabs, regions and the number of threads do not change what a forest 
     for (size_t c = 0; c < 3; ++c) REQUIRE(same(maps.distribution[c], whole.distribution[c]));
     REQUIRE(same(maps.labels[0], whole.labels[0]));
   };
-  all_same(forest::evaluate_volume(model, image, wanted, 0, context_of(3)));
+  all_same(forest::evaluate_volume({model, {}}, image, wanted, 0, context_of(3)));
   const int64_t all =
       forest::plan_slabs(model, {28, 26, 40}, wanted, false, int64_t{1} << 40, Device::cpu()).bytes;
   for (const int64_t less : {int64_t{1000}, int64_t{1200000}}) {
     const auto plan =
         forest::plan_slabs(model, {28, 26, 40}, wanted, false, all - less, Device::cpu());
     REQUIRE(plan.count > 1);
-    all_same(forest::evaluate_volume(model, image, wanted, all - less, context_of(2)));
+    all_same(forest::evaluate_volume({model, {}}, image, wanted, all - less, context_of(2)));
   }
   // The likeliest class by the distribution, which sums to 1.
   Volume<uint8_t> roi(image[0].grid());
@@ -148,15 +149,16 @@ TEST_CASE("Slabs, regions and the number of threads do not change what a forest 
     REQUIRE(whole.labels[0][i] == likeliest);
     roi[i] = i % 3 == 0;
   }
-  const auto inside = forest::evaluate_volume(model, image, wanted, 0, context_of(), &roi);
+  const auto inside = forest::evaluate_volume({model, {}}, image, wanted, 0, context_of(), &roi);
   for (int64_t i = 0; i < roi.voxels(); ++i) {
     REQUIRE(inside.leaves[1][i] == (roi[i] ? whole.leaves[1][i] : -1));
     REQUIRE(inside.distribution[2][i] == (roi[i] ? whole.distribution[2][i] : 0));
     REQUIRE(inside.labels[0][i] == (roi[i] ? whole.labels[0][i] : 0));
   }
   wanted.leaf_trees = 1;
-  CHECK(forest::evaluate_volume(model, image, wanted, 0, context_of()).leaves.size() == 1);
-  CHECK_THROWS_AS(forest::evaluate_volume(model, image, wanted, 1000, context_of()), MemoryError);
+  CHECK(forest::evaluate_volume({model, {}}, image, wanted, 0, context_of()).leaves.size() == 1);
+  CHECK_THROWS_AS(forest::evaluate_volume({model, {}}, image, wanted, 1000, context_of()),
+                  MemoryError);
 }
 
 TEST_CASE("A forest of pictures says the same of a volume in slabs of one slice") {
@@ -171,8 +173,8 @@ TEST_CASE("A forest of pictures says the same of a volume in slabs of one slice"
   };
   int64_t memory = plan(int64_t{1} << 40).bytes;
   while (plan(memory).core > 1) memory -= 5000;
-  const auto whole = forest::evaluate_volume(model, image, wanted, 0, context_of());
-  const auto slabs = forest::evaluate_volume(model, image, wanted, memory, context_of());
+  const auto whole = forest::evaluate_volume({model, {}}, image, wanted, 0, context_of());
+  const auto slabs = forest::evaluate_volume({model, {}}, image, wanted, memory, context_of());
   for (size_t t = 0; t < whole.leaves.size(); ++t) {
     CHECK(std::equal(whole.leaves[t].begin(), whole.leaves[t].end(), slabs.leaves[t].begin()));
   }

@@ -55,10 +55,10 @@ TEST_CASE("An ensemble's posterior is the mean of its trees', for every walk and
   for (size_t t = 0; t < ensemble.trees(); ++t) {
     const pbt::Model tree = pbt::extract_tree(ensemble, t);
     REQUIRE(tree.trees() == 1);
-    const Volume<float> p = pbt::evaluate(tree, set, v.grid(), {}, context);
+    const Volume<float> p = pbt::evaluate({tree, {}}, set, v.grid(), {}, context);
     for (size_t i = 0; i < mean.size(); ++i) mean[i] += p[static_cast<int64_t>(i)] / 5.0;
   }
-  const Volume<float> whole = pbt::evaluate(ensemble, set, v.grid(), {}, context);
+  const Volume<float> whole = pbt::evaluate({ensemble, {}}, set, v.grid(), {}, context);
   for (size_t i = 0; i < mean.size(); ++i) {
     REQUIRE(std::abs(whole[static_cast<int64_t>(i)] - mean[i]) < 1e-6);
   }
@@ -66,11 +66,11 @@ TEST_CASE("An ensemble's posterior is the mean of its trees', for every walk and
   stack.walk = pbt::Walk::kStack;
   pbt::EvaluateConfig tile;
   for (const pbt::EvaluateConfig& config : {stack, tile}) {
-    const Volume<float> same = pbt::evaluate(ensemble, set, v.grid(), config, context);
+    const Volume<float> same = pbt::evaluate({ensemble, {}}, set, v.grid(), config, context);
     CHECK(std::memcmp(same.data(), whole.data(), mean.size() * sizeof(float)) == 0);
   }
-  const Volume<float> a = pbt::evaluate(ensemble, set, v.grid(), stack, context, &roi);
-  const Volume<float> b = pbt::evaluate(ensemble, set, v.grid(), tile, context, &roi);
+  const Volume<float> a = pbt::evaluate({ensemble, {}}, set, v.grid(), stack, context, &roi);
+  const Volume<float> b = pbt::evaluate({ensemble, {}}, set, v.grid(), tile, context, &roi);
   CHECK(std::equal(a.begin(), a.end(), b.begin()));
   for (int64_t i = 0; i < roi.voxels(); ++i) REQUIRE((roi[i] != 0 || a[i] == 0));
 }
@@ -79,7 +79,8 @@ TEST_CASE("An ensemble in slabs is the ensemble in one piece") {
   const pbt::Model ensemble = fixtures::random_ensemble(6, 3);
   const Volume<int16_t> v = fixtures::noise_volume({17, 12, 90}, 5);
   const Context context = fixtures::context_of(2);
-  const auto whole = pbt::evaluate_volume(ensemble, v, {}, int64_t{1} << 40, context, nullptr);
+  const auto whole =
+      pbt::evaluate_volume({ensemble, {}}, v, {}, int64_t{1} << 40, context, nullptr);
   voxels::SlabProblem problem{v.size(), 4, false, true, int64_t{1} << 40};
   const voxels::SlabPlan of_all = pbt::plan_slabs(ensemble, problem);
   pbt::Model one = ensemble;  // as large, but without sums of trees
@@ -89,7 +90,8 @@ TEST_CASE("An ensemble in slabs is the ensemble in one piece") {
   problem.on_gpu = false;
   problem.memory_bytes = pbt::plan_slabs(ensemble, problem).bytes - 1;
   REQUIRE(pbt::plan_slabs(ensemble, problem).count > 1);
-  const auto slabs = pbt::evaluate_volume(ensemble, v, {}, problem.memory_bytes, context, nullptr);
+  const auto slabs =
+      pbt::evaluate_volume({ensemble, {}}, v, {}, problem.memory_bytes, context, nullptr);
   CHECK(std::equal(whole.begin(), whole.end(), slabs.begin()));
 }
 

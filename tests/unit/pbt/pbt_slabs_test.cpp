@@ -56,7 +56,7 @@ Volume<float> in_one_piece(const Model& model, const Volume<int16_t>& voxels,
   const Context context = fixtures::context_of(2);
   const auto set = image::integral_set(voxels.view(), model.channels, model.padding,
                                        std::max(1, model.reach()), context);
-  return evaluate(model, set, voxels.grid(), config, context, roi);
+  return evaluate({model, {}}, set, voxels.grid(), config, context, roi);
 }
 
 /// Compares slabs of several thicknesses between the thinnest and the whole; the numbers of slabs.
@@ -73,7 +73,8 @@ std::set<int> compare(const Model& model, const Volume<int16_t>& voxels,
     REQUIRE(int64_t{plan.core} * (plan.count - 1) < voxels.size().z);
     if (!counts.empty() && plan.count > 1 && 3 * plan.count > 2 * *counts.begin()) continue;
     if (!counts.insert(plan.count).second) continue;
-    const auto slabs = evaluate_volume(model, voxels, config, memory, fixtures::context_of(2), roi);
+    const auto slabs =
+        evaluate_volume({model, {}}, voxels, config, memory, fixtures::context_of(2), roi);
     CHECK(same(slabs, whole));
     if (plan.count == 1) break;
   }
@@ -160,9 +161,10 @@ TEST_CASE("slabs: the halo is enough, and a smaller one is not") {
       plan.halo = slab_halo(model);
       const Context context = fixtures::context_of(2);
       INFO("level " << level << ", reach " << reach << ", halo " << plan.halo);
-      CHECK(same(evaluate_slabs(model, std::span(&voxels, 1), {}, plan, context), whole));
+      CHECK(same(evaluate_slabs({model, {}}, std::span(&voxels, 1), {}, plan, context), whole));
       plan.halo -= 1 << level;
-      CHECK_FALSE(same(evaluate_slabs(model, std::span(&voxels, 1), {}, plan, context), whole));
+      CHECK_FALSE(
+          same(evaluate_slabs({model, {}}, std::span(&voxels, 1), {}, plan, context), whole));
     }
   }
 }
@@ -171,9 +173,9 @@ TEST_CASE("slabs: too little memory is an error that says how much is needed") {
   const Model model = fixtures::random_model(8);
   const auto voxels = fixtures::noise_volume({30, 30, 90}, 8);
   const int64_t least = least_memory(model, voxels.size(), false);
-  CHECK_NOTHROW(evaluate_volume(model, voxels, {}, least, fixtures::context_of()));
+  CHECK_NOTHROW(evaluate_volume({model, {}}, voxels, {}, least, fixtures::context_of()));
   try {
-    evaluate_volume(model, voxels, {}, least - 1, fixtures::context_of());
+    evaluate_volume({model, {}}, voxels, {}, least - 1, fixtures::context_of());
     FAIL("no error");
   } catch (const MemoryError& error) {
     CHECK(std::string(error.what()).find("(" + std::to_string(least) + " bytes)") !=
@@ -193,7 +195,7 @@ TEST_CASE("slabs: a stop is seen between slabs") {
   Context context = fixtures::context_of();
   context.stop = &stop;
   const int64_t least = least_memory(model, voxels.size(), false);
-  CHECK_THROWS_AS(evaluate_volume(model, voxels, {}, least, context), Stopped);
+  CHECK_THROWS_AS(evaluate_volume({model, {}}, voxels, {}, least, context), Stopped);
 }
 
 }  // namespace

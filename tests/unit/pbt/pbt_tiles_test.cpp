@@ -38,10 +38,10 @@ TEST_CASE("Tiles on images of any width, with coarse channels and a region") {
     }
     EvaluateConfig config;
     config.walk = Walk::kStack;
-    const Volume<float> expected = evaluate(model, set, v.grid(), config, context_of());
+    const Volume<float> expected = evaluate({model, {}}, set, v.grid(), config, context_of());
     config.walk = Walk::kTile;
-    const Volume<float> p = evaluate(model, set, v.grid(), config, context_of(2));
-    const Volume<float> inside = evaluate(model, set, v.grid(), config, context_of(), &roi);
+    const Volume<float> p = evaluate({model, {}}, set, v.grid(), config, context_of(2));
+    const Volume<float> inside = evaluate({model, {}}, set, v.grid(), config, context_of(), &roi);
     CHECK(std::equal(p.begin(), p.end(), expected.begin()));
     for (int64_t i = 0; i < roi.voxels(); ++i) {
       REQUIRE(inside[i] == (roi[i] ? expected[i] : 0.0F));

@@ -33,7 +33,7 @@ Volume<float> posterior_of(const Model& model, const TrainingVolume& volume) {
   const image::IntegralSet set =
       image::integral_set(volume.voxels.view(), model.channels, model.padding,
                           std::max(1, model.reach()), context_of());
-  return evaluate(model, set, volume.voxels.grid(), {}, context_of());
+  return evaluate({model, {}}, set, volume.voxels.grid(), {}, context_of());
 }
 
 /// A volume from a list of intensities and labels along x; label 9 is ignored.

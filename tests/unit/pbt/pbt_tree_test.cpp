@@ -232,7 +232,7 @@ TEST_CASE("the stack walk equals the reference at every voxel") {
       config.walk = Walk::kStack;
       config.hard = hard;
       if (seed > 1) config.e2 = seed == 2 ? 0 : 0.45;
-      const Volume<float> p = evaluate(model, set, v.grid(), config, context_of());
+      const Volume<float> p = evaluate({model, {}}, set, v.grid(), config, context_of());
       EvaluationRule rule;
       rule.hard = hard;
       rule.e2 = config.e2.value_or(-1);
@@ -263,13 +263,14 @@ TEST_CASE("every walk, type and thread count gives the same bytes") {
       config.hard = hard;
       config.walk = Walk::kStack;
       config.e1 = seed < 3 ? 0 : 0.2;
-      const auto reference = voxels_of(evaluate(model, set, v.grid(), config, context_of()));
+      const auto reference = voxels_of(evaluate({model, {}}, set, v.grid(), config, context_of()));
       distinct += static_cast<size_t>(std::adjacent_find(reference.begin(), reference.end(),
                                                          std::not_equal_to<>()) != reference.end());
-      CHECK(voxels_of(evaluate(model, set, v.grid(), config, context_of(3))) == reference);
+      CHECK(voxels_of(evaluate({model, {}}, set, v.grid(), config, context_of(3))) == reference);
       config.walk = Walk::kTile;
-      CHECK(voxels_of(evaluate(model, set, v.grid(), config, context_of(2))) == reference);
-      const auto inside = voxels_of(evaluate(model, set, v.grid(), config, context_of(), &roi));
+      CHECK(voxels_of(evaluate({model, {}}, set, v.grid(), config, context_of(2))) == reference);
+      const auto inside =
+          voxels_of(evaluate({model, {}}, set, v.grid(), config, context_of(), &roi));
       bool same = true;
       for (size_t i = 0; i < inside.size(); ++i) {
         same &= inside[i] == (roi[static_cast<int64_t>(i)] ? reference[i] : 0.0F);
@@ -308,9 +309,9 @@ TEST_CASE("a chain of depth 32") {
       image::integral_set(v.view(), model.channels, model.padding, 0, context_of());
   EvaluateConfig config;
   config.walk = Walk::kStack;
-  const auto stack = voxels_of(evaluate(model, set, v.grid(), config, context_of()));
+  const auto stack = voxels_of(evaluate({model, {}}, set, v.grid(), config, context_of()));
   config.walk = Walk::kTile;
-  CHECK(voxels_of(evaluate(model, set, v.grid(), config, context_of())) == stack);
+  CHECK(voxels_of(evaluate({model, {}}, set, v.grid(), config, context_of())) == stack);
   const std::vector<double> expected = posteriors_by_bin(model);
   for (size_t i = 0; i < 4; ++i) CHECK(stack[i] == Approx(expected[i]).margin(1e-7));
   model.nodes.back().depth = 33;

@@ -45,7 +45,7 @@ LinearColumns make_box_columns(std::span<const BoxFeature> features,
   std::vector<LinearTap> taps;
   for (const BoxFeature& feature : features) {
     std::vector<Tap> corners = corner_taps(feature);
-    std::erase_if(corners, [&](const Tap& tap) { return !counts(tap, layouts); });
+    std::erase_if(corners, [&](const Tap& tap) { return !counts(tap, layouts[tap.channel]); });
     columns.push_back(add_column(corners, layouts, taps));
   }
   return make_linear_columns(std::move(columns), std::move(taps), layouts, context.device);

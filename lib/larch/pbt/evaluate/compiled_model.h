@@ -6,9 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "larch/core/context.h"
+#include "larch/core/device.h"
 #include "larch/features/tap.h"
-#include "larch/image/integral.h"
 #include "larch/pbt/evaluate/evaluate_config.h"
 #include "larch/pbt/model.h"
 #include "larch/tree/flat_tree.h"
@@ -31,9 +30,11 @@ struct CompiledTree : tree::FlatTree {
   }
 };
 
-/// Holds what a device makes of the trees for one walk: the taps as offsets in memory, the trees
-/// packed, the shape of tiles. Made once and read only, by as many threads as want to. The
-/// implementations derive from it.
+/// Returns the trees of a model that check_model accepts. Their thresholds are those of the model.
+std::vector<CompiledTree> compile(const Model& model);
+
+/// Holds what a device makes of the trees, for all walks. Made once and read only, by as many
+/// threads and streams as want to. The implementations derive from it.
 struct WalkPlan {
   WalkPlan() = default;
   virtual ~WalkPlan() = default;
@@ -41,20 +42,18 @@ struct WalkPlan {
   WalkPlan& operator=(const WalkPlan&) = delete;
 };
 
-/// A model that is compiled for volumes whose integral channels have the same strides, padding and
-/// levels. Its memory belongs to the stream of the context that it was compiled with.
-struct CompiledModel {
-  std::vector<CompiledTree> trees;
-  Walk walk = Walk::kTile;
+/// Boosting trees on one device, for any images, settings and threads: what does not depend on
+/// these is made here, so that an evaluation only places the taps in the channels of its image.
+struct ResidentModel {
+  /// The work is done on return. Throws UsageError for a model without trees or with too many
+  /// channels or taps for the device.
+  ResidentModel(Model model, const Device& device);
+
+  Model model;
+  Device device;
+  std::vector<features::Tap> boxes;  ///< around the taps of each channel: features::widen
   std::shared_ptr<const WalkPlan> plan;
 };
-
-/// Compiles a model that check_model accepts for volumes such as `set`, on context.device, where
-/// the work is done on return. `share`: of the voxels that will be evaluated, on which the walk
-/// depends if the configuration leaves it open. Throws MemoryError if an offset leaves 32 bits,
-/// UsageError if a feature reaches beyond the padding.
-CompiledModel compile(const Model& model, const image::IntegralSet& set,
-                      const EvaluateConfig& config, const Context& context, double share = 1);
 
 /// The walk that `Walk::kAuto` means, by what was measured: on the CPU tile; on a CUDA device queue
 /// for trees of more than kTileLevels levels and for regions of interest of less than a tenth of
@@ -62,17 +61,14 @@ CompiledModel compile(const Model& model, const image::IntegralSet& set,
 constexpr int kTileLevels = 7;
 Walk chosen_walk(Walk wanted, int depth, double share, const Device& device);
 
-/// Holds what one implementation of the planning receives.
-struct PlanJob {
-  std::span<const CompiledTree> trees;
-  std::span<const image::IntegralLayout> layouts;
-  Walk walk = Walk::kTile;
-};
+/// What does not depend on the image, with the trees that compile gave.
 namespace cpu {
-std::shared_ptr<const WalkPlan> plan(const PlanJob& job, const Context& context);
+std::shared_ptr<const WalkPlan> plan(const Model& model, std::vector<CompiledTree> trees,
+                                     const Device& device);
 }
 namespace cuda {
-std::shared_ptr<const WalkPlan> plan(const PlanJob& job, const Context& context);
+std::shared_ptr<const WalkPlan> plan(const Model& model, std::vector<CompiledTree> trees,
+                                     const Device& device);
 }
 
 }  // namespace larch::pbt

@@ -11,15 +11,18 @@
 
 namespace larch::pbt::cpu {
 
-TreePlan::TreePlan(const CompiledTree& compiled, std::span<const image::IntegralLayout> layouts,
+TreePlan::TreePlan(const CompiledTree& tree, const EvaluateJob& job,
                    std::span<const size_t> channel_level)
-    : flat(compiled) {
-  for (const features::Tap& tap : compiled.taps) {
-    taps.push_back(features::linear_tap(tap, layouts));
+    : compiled(tree), view(tree.view()) {
+  view.thresholds = job.thresholds;
+  taps.reserve(tree.taps.size());
+  for (const features::Tap& tap : tree.taps) {
+    taps.push_back(features::linear_tap(tap, job.layouts));
   }
-  for (size_t w = 0; w < compiled.weaks.size(); ++w) {
-    const tree::FlatWeak& weak = compiled.weaks[w];
-    const TapRange& range = compiled.ranges[w];
+  rules.reserve(tree.weaks.size());
+  for (size_t w = 0; w < tree.weaks.size(); ++w) {
+    const tree::FlatWeak& weak = tree.weaks[w];
+    const TapRange& range = tree.ranges[w];
     channels.push_back(range.channel);
     levels.push_back(static_cast<int32_t>(channel_level[static_cast<size_t>(range.channel)]));
     rules.push_back({taps.data() + range.first, static_cast<int32_t>(range.count),
@@ -27,26 +30,26 @@ TreePlan::TreePlan(const CompiledTree& compiled, std::span<const image::Integral
   }
 }
 
-std::shared_ptr<const WalkPlan> plan(const PlanJob& job, const Context& /*context*/) {
-  auto made = std::make_shared<CpuPlan>();
-  made->walk = job.walk;
-  for (const image::IntegralLayout& layout : job.layouts) {
-    const auto at = std::find(made->levels.begin(), made->levels.end(), layout.level);
-    made->channel_level.push_back(static_cast<size_t>(at - made->levels.begin()));
-    if (at == made->levels.end()) made->levels.push_back(layout.level);
-  }
-  made->trees.reserve(job.trees.size());
-  for (const CompiledTree& tree : job.trees)
-    made->trees.emplace_back(tree, job.layouts, made->channel_level);
+std::shared_ptr<const WalkPlan> plan(const Model& /*model*/, std::vector<CompiledTree> trees,
+                                     const Device& /*device*/) {
+  auto made = std::make_shared<CpuTrees>();
+  made->trees = std::move(trees);
   return made;
 }
 
-void evaluate(const EvaluateJob& job, const Context& context) {
-  if (plan_of(job.plan).walk == Walk::kStack) {
-    stack_walk(job, context);
-  } else {
-    tile_walk(job, context);
+CpuPlan::CpuPlan(const EvaluateJob& job) {
+  for (const image::IntegralLayout& layout : job.layouts) {
+    const auto at = std::find(levels.begin(), levels.end(), layout.level);
+    channel_level.push_back(static_cast<size_t>(at - levels.begin()));
+    if (at == levels.end()) levels.push_back(layout.level);
   }
+  for (const CompiledTree& tree : static_cast<const CpuTrees&>(*job.plan).trees) {
+    trees.emplace_back(tree, job, channel_level);
+  }
+}
+
+void evaluate(const EvaluateJob& job, const Context& context) {
+  (job.walk == Walk::kStack ? stack_walk : tile_walk)(CpuPlan(job), job, context);
 }
 
 namespace {
@@ -70,7 +73,7 @@ class VoxelVisit {
  private:
   uint64_t posterior(const TreePlan& tree) const {
     const auto element = [&](size_t channel) { return elements_[channel]; };
-    return tree::tree_posterior(tree.flat.view(), [&](int32_t weak) {
+    return tree::tree_posterior(tree.view, [&](int32_t weak) {
       return tree.response(static_cast<size_t>(weak), integral_, element);
     });
   }
@@ -83,8 +86,7 @@ class VoxelVisit {
 
 }  // namespace
 
-void stack_walk(const EvaluateJob& job, const Context& context) {
-  const CpuPlan& plan = plan_of(job.plan);
+void stack_walk(const CpuPlan& plan, const EvaluateJob& job, const Context& context) {
   const Grid index{job.size, {}, {}, {}};
   parallel_for(context.threads, static_cast<int64_t>(job.size.y) * job.size.z, 4,
                [&](int64_t begin, int64_t end) {

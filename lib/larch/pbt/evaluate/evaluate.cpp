@@ -10,7 +10,8 @@
 namespace larch::pbt {
 namespace {
 
-/// Trees for the host and the GPU, at most: a table, records, and up to 32 taps a weak classifier.
+/// Trees as they are opened and for an image, on the host and a GPU, at most: a table, records, and
+/// up to 32 taps a weak classifier.
 constexpr int64_t kBytesPerTree = int64_t{64} << 10;
 constexpr int64_t kBytesPerWeak = 1024;
 constexpr int64_t kBytesPerNode = 64;
@@ -25,10 +26,10 @@ constexpr Dispatch<void(const EvaluateJob&, const Context&)> kEvaluate{
     "pbt::evaluate", cpu::evaluate, LARCH_CUDA_FN(cuda::evaluate)};
 
 /// The work goes to the stream of the context, which is one of its device.
-void check_place(const image::IntegralSet& set, const Context& context) {
-  if (set.data.device() == context.device) return;
-  throw UsageError("pbt::evaluate: the image is on " + to_string(set.data.device()) +
-                   ", the context on " + to_string(context.device));
+void check_place(const Device& model, const Device& image, const Device& context) {
+  if (image == context && model == context) return;
+  throw UsageError("pbt::evaluate: the model is on " + to_string(model) + ", the image on " +
+                   to_string(image) + ", the context on " + to_string(context));
 }
 
 void check_fits(const Model& model, const image::IntegralSet& set, const Grid& grid) {
@@ -49,25 +50,29 @@ void check_fits(const Model& model, const image::IntegralSet& set, const Grid& g
 
 }  // namespace
 
-Volume<float> evaluate(const Model& model, const image::IntegralSet& set, const Grid& grid,
-                       const EvaluateConfig& config, const Context& context,
+Volume<float> evaluate(const ResidentModel& resident, const image::IntegralSet& set,
+                       const Grid& grid, const EvaluateConfig& config, const Context& context,
                        const Volume<uint8_t>* roi, int64_t queue_items) {
-  check_place(set, context);
+  const Model& model = resident.model;
+  check_place(resident.device, set.data.device(), context.device);
   check_fits(model, set, grid);
+  features::check_taps(resident.boxes, set.layouts);
   double share = 1;
   if (roi != nullptr) {
     const auto wanted = std::count_if(roi->begin(), roi->end(), [](uint8_t v) { return v != 0; });
     share = static_cast<double>(wanted) / static_cast<double>(std::max<int64_t>(1, roi->voxels()));
   }
-  const CompiledModel compiled = compile(model, set, config, context, share);
   Volume<float> out(grid);
   EvaluateJob job;
   job.size = set.size;
   job.layouts = set.layouts;
   job.integral = set.data.data();
-  job.plan = compiled.plan.get();
+  job.plan = resident.plan.get();
+  job.walk = chosen_walk(config.walk, model.depth(), share, context.device);
+  job.thresholds = tree::thresholds_of(
+      model, {config.e1 > 0 ? config.e1 : -1, config.hard, config.e2.value_or(-1)});
   for (const auto& entry : enum_names(static_cast<Walk*>(nullptr))) {
-    if (entry.value == compiled.walk) {
+    if (entry.value == job.walk) {
       context.debug("evaluation by the " + std::string(entry.name) + " walk");
     }
   }
@@ -103,7 +108,8 @@ SlabNeeds needs_of(const Model& model) {
   return needs;
 }
 
-Volume<float> evaluate_slabs(const Model& model, std::span<const Volume<int16_t>> components,
+Volume<float> evaluate_slabs(const ResidentModel& resident,
+                             std::span<const Volume<int16_t>> components,
                              const EvaluateConfig& config, const SlabPlan& plan,
                              const Context& context, const Volume<uint8_t>* roi) {
   Volume<float> out;
@@ -114,7 +120,7 @@ Volume<float> evaluate_slabs(const Model& model, std::span<const Volume<int16_t>
       slab_roi = Volume<uint8_t>(grid);
       copy_slices(*roi, first, slab_roi, 0);
     }
-    Volume<float> slab = evaluate(model, set, grid, config, context,
+    Volume<float> slab = evaluate(resident, set, grid, config, context,
                                   slab_roi.empty() ? roi : &slab_roi, plan.queue_items);
     if (is_whole) {
       out = std::move(slab);
@@ -123,18 +129,20 @@ Volume<float> evaluate_slabs(const Model& model, std::span<const Volume<int16_t>
     if (out.empty()) out = Volume<float>(components[0].grid());
     copy_slices(slab, 0, out, first);
   };
-  for_slabs(needs_of(model), components, plan, context, work);
+  for_slabs(needs_of(resident.model), components, plan, context, work);
   return out;
 }
 
-Volume<float> evaluate_volume(const Model& model, std::span<const Volume<int16_t>> components,
+Volume<float> evaluate_volume(const ResidentModel& resident,
+                              std::span<const Volume<int16_t>> components,
                               const EvaluateConfig& config, int64_t memory_bytes,
                               const Context& context, const Volume<uint8_t>* roi) {
   SlabProblem problem{components[0].size()};
   problem.roi = roi != nullptr;
   problem.on_gpu = context.device.is_cuda();
   problem.memory_bytes = memory_bytes > 0 ? memory_bytes : default_memory_bytes(context.device);
-  return evaluate_slabs(model, components, config, plan_slabs(model, problem), context, roi);
+  return evaluate_slabs(resident, components, config, plan_slabs(resident.model, problem), context,
+                        roi);
 }
 
 }  // namespace larch::pbt

@@ -19,11 +19,12 @@ namespace larch::pbt {
 
 /// Returns the posterior of every voxel of an image: Algorithms 1 and 2 of Birkbeck et al. Where
 /// `roi` is given and 0, the result is 0 and nothing is computed. `set` must have been made with
-/// the model's channels and padding and a pad of at least model.reach_along(), on context.device.
-/// `queue_items`: most that may wait at a level of the queue walk; the result does not depend on
-/// it.
-Volume<float> evaluate(const Model& model, const image::IntegralSet& set, const Grid& grid,
-                       const EvaluateConfig& config, const Context& context,
+/// the model's channels and padding and a pad of at least model.reach_along(), on context.device,
+/// which is that of the model; its stream may be another one. `queue_items`: most that may wait at
+/// a level of the queue walk; the result does not depend on it. Throws UsageError if the set does
+/// not fit the model, MemoryError.
+Volume<float> evaluate(const ResidentModel& resident, const image::IntegralSet& set,
+                       const Grid& grid, const EvaluateConfig& config, const Context& context,
                        const Volume<uint8_t>* roi = nullptr,
                        int64_t queue_items = kMaximumQueueItems);
 
@@ -33,7 +34,9 @@ struct EvaluateJob {
   Vec3i size{};
   std::span<const image::IntegralLayout> layouts;  ///< host
   const uint32_t* integral = nullptr;
-  const WalkPlan* plan = nullptr;            ///< the result is the mean of its trees
+  const WalkPlan* plan = nullptr;  ///< the result is the mean of its trees
+  Walk walk = Walk::kTile;
+  tree::Thresholds thresholds;
   const uint8_t* roi = nullptr;              ///< host, may be null
   float* out = nullptr;                      ///< host
   int64_t queue_items = kMaximumQueueItems;  ///< of the queue walk, at a level
@@ -58,20 +61,22 @@ inline SlabPlan plan_slabs(const Model& model, const SlabProblem& problem) {
 
 /// The posterior of every voxel of a volume in model space, as `evaluate` gives it, slab by slab as
 /// the plan says. `roi` may be null. Throws MemoryError, and Stopped between slabs.
-Volume<float> evaluate_slabs(const Model& model, std::span<const Volume<int16_t>> components,
+Volume<float> evaluate_slabs(const ResidentModel& resident,
+                             std::span<const Volume<int16_t>> components,
                              const EvaluateConfig& config, const SlabPlan& plan,
                              const Context& context, const Volume<uint8_t>* roi = nullptr);
 
 /// Returns the same with the plan for so much memory: the result does not depend on memory_bytes
 /// (0: default_memory_bytes). What a slab takes beside `voxels` and the result is at most
 /// memory_bytes.
-Volume<float> evaluate_volume(const Model& model, std::span<const Volume<int16_t>> components,
+Volume<float> evaluate_volume(const ResidentModel& resident,
+                              std::span<const Volume<int16_t>> components,
                               const EvaluateConfig& config, int64_t memory_bytes,
                               const Context& context, const Volume<uint8_t>* roi = nullptr);
-inline Volume<float> evaluate_volume(const Model& model, const Volume<int16_t>& voxels,
+inline Volume<float> evaluate_volume(const ResidentModel& resident, const Volume<int16_t>& voxels,
                                      const EvaluateConfig& config, int64_t memory_bytes,
                                      const Context& context, const Volume<uint8_t>* roi = nullptr) {
-  return evaluate_volume(model, std::span(&voxels, 1), config, memory_bytes, context, roi);
+  return evaluate_volume(resident, std::span(&voxels, 1), config, memory_bytes, context, roi);
 }
 
 }  // namespace larch::pbt

@@ -149,7 +149,7 @@ class TileStrongTest {
       }
     }
     if (!places_.levels[0].narrow) ask_finest(node.first, end);
-    return {h.data(), tree_->flat.logistic.data(), tree_->flat.thresholds};
+    return {h.data(), tree_->view.logistic, tree_->view.thresholds};
   }
 
  private:
@@ -362,14 +362,16 @@ class TileWalker {
 
  private:
   void lead_through(const TreePlan& tree) {
-    if (tree.flat.is_leaf()) return;
+    if (tree.compiled.is_leaf()) return;
     leaf_.clear(places_.root(), places_.place_count());
     test_.set_tree(tree);
-    traversal_.run(tree.flat.nodes, tree.flat.depth, places_.root());
+    traversal_.run(tree.compiled.nodes, tree.compiled.depth, places_.root());
   }
   /// Of the tree that the voxels were led through last, Q60.
   uint64_t posterior(const TreePlan& tree, const Visit& visit) const {
-    if (tree.flat.is_leaf()) return static_cast<uint64_t>(tree::kOneQ30) * tree.flat.root_q;
+    if (tree.compiled.is_leaf()) {
+      return static_cast<uint64_t>(tree::kOneQ30) * tree.compiled.root_q;
+    }
     return leaf_.of(visit);
   }
 
@@ -389,8 +391,7 @@ Vec3i tile_counts(const Vec3i& size) {
 
 }  // namespace
 
-void tile_walk(const EvaluateJob& job, const Context& context) {
-  const CpuPlan& plan = plan_of(job.plan);
+void tile_walk(const CpuPlan& plan, const EvaluateJob& job, const Context& context) {
   const Vec3i tiles = tile_counts(job.size);
   const int64_t all = static_cast<int64_t>(tiles.x) * tiles.y * tiles.z;
   parallel_for(context.threads, all, fair_grain(context.threads, all, 8),

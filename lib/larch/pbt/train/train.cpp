@@ -54,10 +54,11 @@ std::optional<ScoredThreshold> best_threshold(const Model& model,
                                               std::span<const size_t> held_out,
                                               const Context& context) {
   ThresholdSearch search(1);
+  const ResidentModel resident(model, context.device);
   for (const size_t v : held_out) {
     const TrainingVolume& volume = volumes[v];
     context.throw_if_stopped("stopped while the held-out volumes were evaluated");
-    const auto posterior = evaluate_volume(model, volume.components(), {}, 0, context);
+    const auto posterior = evaluate_volume(resident, volume.components(), {}, 0, context);
     const Volume<uint8_t>& truth = volume.truth.empty() ? volume.classes : volume.truth;
     for (int64_t i = 0; i < truth.voxels(); ++i) {
       if (truth[i] == static_cast<uint8_t>(VoxelClass::kIgnored)) continue;

@@ -98,6 +98,7 @@ void find_false_positives(const Material& m, const Model& so_far,
                           const Context& context) {
   std::vector<uint8_t> trained_on(m.volumes.size(), 0);
   for (size_t i = 0; i < m.samples.size(); ++i) trained_on[m.samples.volume(i)] = 1;
+  const ResidentModel resident(so_far, context.device);
   for (size_t v = 0; v < m.volumes.size(); ++v) {
     const bool drawn = occurrences.empty() || occurrences[v] > 0;
     if (trained_on[v] == 0 || !drawn) continue;
@@ -105,7 +106,7 @@ void find_false_positives(const Material& m, const Model& so_far,
     const image::IntegralSet set =
         image::integral_set(volume.voxels.view(), so_far.channels, so_far.padding,
                             std::max(so_far.reach(), 1), context);
-    const Volume<float> p = evaluate(so_far, set, volume.voxels.grid(), {}, context);
+    const Volume<float> p = evaluate(resident, set, volume.voxels.grid(), {}, context);
     for (int64_t i = 0; i < p.voxels(); ++i) {
       if (p[i] > 0.5F && volume.classes[i] == static_cast<uint8_t>(VoxelClass::kNegative)) {
         miner.add(v, i);
