@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
+#include <chrono>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -137,6 +138,28 @@ TEST_CASE("parallel_for inside of itself, and from several threads at once") {
   outer();
   other.join();
   CHECK(sum == 2 * 20 * 1000);
+}
+
+TEST_CASE(
+    "parallel_for: loops of several callers have no more threads together than were started") {
+  start_threads(3);
+  std::atomic<int> now{0}, most{0}, sum{0};
+  const auto call = [&] {
+    parallel_for(8, 200, 1, [&](int64_t begin, int64_t end) {
+      const int here = ++now;
+      for (int seen = most; here > seen && !most.compare_exchange_weak(seen, here);) {
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      sum += static_cast<int>(end - begin);
+      --now;
+    });
+  };
+  std::thread other(call);
+  call();
+  other.join();
+  CHECK(sum == 400);
+  CHECK(most <= 4);  // three, and the caller who came second
+  CHECK(most >= 2);
 }
 
 TEST_CASE("parallel_for: what one thread throws ends the loop, and the next one works") {

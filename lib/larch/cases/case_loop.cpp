@@ -93,20 +93,17 @@ class Budget {
 class SharedDevice {
  public:
   SharedDevice(const Device& device, int threads)
-      : device_(device), parts_(device.is_cuda() ? 4 : threads), threads_(threads), free_(parts_) {}
+      : device_(device), parts_(device.is_cuda() ? 4 : threads), free_(parts_) {}
 
   const Device& device() const { return device_; }
-  /// Returns as many parts as keep a case busy that is one of the last `left`. One part of a card
-  /// is for images of which it does many in the time that one takes to be read.
-  int parts_for(int64_t voxels, size_t left) const {
+  int all_parts() const { return parts_; }
+  /// Returns as many parts as an image of so many voxels keeps busy. Of a card a part is for those
+  /// that it does many of in the time that one takes to be read.
+  int parts_for(int64_t voxels) const {
     if (device_.is_cuda()) return voxels <= 1 << 20 ? 1 : voxels <= 1 << 25 ? 2 : parts_;
     constexpr int64_t kVoxelsPerThread = 1 << 18;
-    const int64_t rest = parts_ / static_cast<int64_t>(std::max<size_t>(left, 1));
-    return static_cast<int>(
-        std::clamp<int64_t>(std::max(voxels / kVoxelsPerThread, rest), 1, parts_));
+    return static_cast<int>(std::clamp<int64_t>(voxels / kVoxelsPerThread, 1, parts_));
   }
-  int all_parts() const { return parts_; }
-  int threads_of(int parts) const { return std::max(1, threads_ * parts / parts_); }
 
   /// Waits for parts behind those who came before, so that a large case is not passed by others for
   /// ever. What is returned gives them back.
@@ -126,7 +123,7 @@ class SharedDevice {
 
  private:
   const Device device_;
-  const int parts_, threads_;
+  const int parts_;
   int free_;
   uint64_t came_ = 0, served_ = 0;
   std::mutex mutex_;
@@ -192,18 +189,17 @@ class LoopRunner {
     }
   }
 
-  /// With --memory, which bounds one case, cases have the device one at a time. Throws Stopped if
-  /// the run is to end.
+  /// With --memory, which bounds one case, cases have the device one at a time. All threads are
+  /// those of each turn: loops side by side share them. Throws Stopped if the run is to end.
   Turn turn(SharedDevice& shared, const Device& device, int64_t voxels) {
-    const size_t left = loop_.count - done_;
-    const int parts = loop_.memory_bytes > 0 ? shared.all_parts() : shared.parts_for(voxels, left);
-    std::shared_ptr<void> held = shared.take(parts);
+    const bool is_alone = loop_.memory_bytes > 0;
+    std::shared_ptr<void> held =
+        shared.take(is_alone ? shared.all_parts() : shared.parts_for(voxels));
     if (stop_ != nullptr && stop_->load() != 0) {
       throw Stopped("stopped", static_cast<ExitCode>(stop_->load()));
     }
     Context context = whole_;
     context.device = device;
-    context.threads = shared.threads_of(parts);
     return Turn(std::move(context), std::move(held));
   }
 
@@ -227,7 +223,6 @@ class LoopRunner {
         budget_.enter(item, size);
       }
       do_case(item, size, side, shared, /*may_repeat=*/true);
-      ++done_;
     }
   }
 
@@ -279,7 +274,6 @@ class LoopRunner {
   std::deque<SharedDevice> devices_;
   std::mutex gate_, mutex_;
   size_t next_ = 0;
-  std::atomic<size_t> done_{0};
   std::vector<size_t> again_;
   std::exception_ptr error_;
   std::atomic<bool> is_over_{false};

@@ -72,6 +72,11 @@ class Pool {
     int called = 0;
     {
       const std::lock_guard lock(mutex_);
+      ++callers_;
+      if (most_ > 0) {
+        const int at_work = callers_ + started_ - idle_ + wanted_;
+        helpers = std::clamp(most_ - at_work, 0, helpers);
+      }
       called = std::min(helpers, start(helpers + wanted_));
       if (called > 0) open_.push_back(&loop);
       loop.wanted = called;
@@ -85,11 +90,14 @@ class Pool {
       open_.erase(std::find(open_.begin(), open_.end(), &loop));
     }
     left_.wait(lock, [&] { return loop.inside == 0; });
+    --callers_;
   }
 
-  /// Starts threads until `threads` of them exist. Returns how many do.
+  /// Starts threads until `threads` of them exist, and lets no more help from now on. Returns how
+  /// many do.
   int reserve(int threads) {
     const std::lock_guard lock(mutex_);
+    most_ = threads + 1;
     while (started_ < threads && start_one()) {
     }
     return started_;
@@ -136,6 +144,8 @@ class Pool {
   std::mutex mutex_;
   std::condition_variable came_, left_;
   std::deque<Loop*> open_;  // loops that wait for threads, the oldest first
+  int most_ = 0;            // threads in loops side by side, callers included; 0: no bound
+  int callers_ = 0;
   int started_ = 0;
   int idle_ = 0;    // threads outside of loops
   int wanted_ = 0;  // sum over the open loops

@@ -30,7 +30,8 @@ constexpr int64_t fair_grain(int threads, int64_t count, int64_t most) {
   return share < 1 ? 1 : share < most ? share : most;
 }
 
-/// Starts what parallel_for needs for `threads` threads at once, the calling one included. Throws
+/// Starts what parallel_for needs for `threads` threads at once, the calling one included. From now
+/// on loops of several callers share them: a loop is helped by those that no other one has. Throws
 /// MemoryError that says how many could be had.
 void start_threads(int threads);
 

@@ -29,51 +29,47 @@ CaseLoop loop_of(size_t count, std::function<void(size_t, const Context&)> work)
   return loop;
 }
 
-/// The threads of all turns at a time, and the most of them.
-struct ThreadsInTurns {
+/// Counts those who are inside, and the most of them.
+struct Inside {
   std::atomic<int> now{0}, most{0};
-  void add(int threads) {
-    const int sum = now += threads;
+  void stay(int weight) {
+    const int sum = now += weight;
     for (int seen = most; sum > seen && !most.compare_exchange_weak(seen, sum);) {
     }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    now -= weight;
   }
 };
 
-TEST_CASE(
-    "each case is done once, whatever the threads; turns together have no more than there are") {
+TEST_CASE("each case is done once, whatever the threads; small ones have turns side by side") {
   for (const int threads : {1, 2, 8}) {
     std::vector<std::atomic<int>> done(40);
-    ThreadsInTurns in_turns;
+    Inside turns;
     std::atomic<int> wrong{0};
     CaseLoop loop = loop_of(40, [&](size_t i, const Context& c) {
       if (c.threads != 1 || c.stop != nullptr) ++wrong;
       const Turn turn = c.turn();
-      const int own = turn.context().threads;
-      if (i % 10 == 3 ? own != threads : own > threads) ++wrong;
-      in_turns.add(own);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      in_turns.now -= own;
+      if (turn.context().threads != threads) ++wrong;
+      turns.stay(i % 10 == 3 ? threads : 1);  // a large one has no other beside it
       ++done[i];
     });
     loop.size = [](size_t i) { return CaseSize{i % 10 == 3 ? 1 << 24 : 1, 0}; };
     run_case_loop(loop, with_threads(threads));
     for (const std::atomic<int>& times : done) CHECK(times == 1);
     CHECK(wrong == 0);
-    CHECK(in_turns.most == threads);
+    CHECK(turns.most == threads);
   }
 }
 
 TEST_CASE("with a bound of memory cases have their turns one at a time") {
-  ThreadsInTurns cases;
+  Inside turns;
   CaseLoop loop = loop_of(20, [&](size_t, const Context& c) {
     const Turn turn = c.turn();
-    cases.add(1);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    cases.now -= 1;
+    turns.stay(1);
   });
   loop.memory_bytes = 1 << 30;
   run_case_loop(loop, with_threads(8));
-  CHECK(cases.most == 1);
+  CHECK(turns.most == 1);
 }
 
 TEST_CASE("one case alone has all threads outside of its turn, too") {
