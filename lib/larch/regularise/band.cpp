@@ -11,32 +11,24 @@ namespace {
 
 constexpr uint8_t kZero = 1, kOther = 2;
 
-/// out = OR of `in` over 2 * reach + 1 voxels along one axis. `length` steps of `stride` voxels.
-void spread(const Volume<uint8_t>& in, Volume<uint8_t>& out, int axis, int reach) {
+/// out = OR of `in` over 2 * reach + 1 voxels along one axis, a piece of a block at a time that stays
+/// in the cache.
+void spread(const Volume<uint8_t>& in, Volume<uint8_t>& out, int axis, int64_t reach) {
+  constexpr int64_t kPiece = 1 << 12;
   const Vec3i size = in.size();
   const int64_t stride = axis == 0 ? 1 : axis == 1 ? size.x : static_cast<int64_t>(size.x) * size.y;
-  const int length = size[axis];
-  const int64_t blocks = in.voxels() / (stride * length);
-  // Steps since the bit was last seen, for each line of a block, both ways.
-  std::vector<int> since_zero(stride), since_other(stride);
-  const auto sweep = [&](int64_t block, bool forward) {
-    std::fill(since_zero.begin(), since_zero.end(), reach + 1);
-    std::fill(since_other.begin(), since_other.end(), reach + 1);
-    for (int step = 0; step < length; ++step) {
-      const int64_t row = (block * length + (forward ? step : length - 1 - step)) * stride;
-      for (int64_t i = 0; i < stride; ++i) {
-        const uint8_t bits = in[row + i];
-        since_zero[i] = bits & kZero ? 0 : std::min(since_zero[i] + 1, reach + 1);
-        since_other[i] = bits & kOther ? 0 : std::min(since_other[i] + 1, reach + 1);
-        const int seen =
-            (since_zero[i] <= reach ? kZero : 0) | (since_other[i] <= reach ? kOther : 0);
-        out[row + i] = static_cast<uint8_t>(forward ? seen : out[row + i] | seen);
+  const int64_t block = stride * size[axis];
+  for (int64_t begin = 0; begin < in.voxels(); begin += block) {
+    const uint8_t* from = in.data() + begin;
+    uint8_t* __restrict to = out.data() + begin;
+    for (int64_t first = 0; first < block; first += kPiece) {
+      const int64_t last = std::min(first + kPiece, block);
+      std::copy(from + first, from + last, to + first);
+      for (int64_t d = -reach * stride; d <= reach * stride; d += stride) {
+        const int64_t end = std::min(last, block - d);
+        for (int64_t i = std::max(first, -d); i < end; ++i) to[i] |= from[i + d];
       }
     }
-  };
-  for (int64_t block = 0; block < blocks; ++block) {
-    sweep(block, true);
-    sweep(block, false);
   }
 }
 
