@@ -232,6 +232,9 @@ ChosenDevice choose_run_device(const std::string& flag, const std::string& cpu_a
     throw UsageError(source + ": " + error.what());
   }
   chosen.reason = text == "auto" ? "auto: " + why : source + " " + text;
+  if (text == "cuda:all") {
+    chosen.reason += ", " + std::to_string(chosen.more_devices.size() + 1) + " in all";
+  }
   return chosen;
 }
 

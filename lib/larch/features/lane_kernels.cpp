@@ -9,6 +9,13 @@ namespace {
 typedef uint32_t U32 __attribute__((vector_size(32)));
 typedef int32_t I32 __attribute__((vector_size(32)));
 
+I32 greater(I32 a, I32 b) {
+  return a > b ? a : b;
+}
+I32 lesser(I32 a, I32 b) {
+  return a < b ? a : b;
+}
+
 /// (x * m) >> 32 for each lane.
 U32 high_product(U32 x, uint32_t m) {
   U32 out;

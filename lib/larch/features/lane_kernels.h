@@ -22,6 +22,9 @@ struct VoteRule {
   learning::CodeMap codes;
   learning::BinMap bins;
   uint64_t mask = 0;
+  /// So many of the first taps have the weight 1, and so many after them -1: most of box sums do,
+  /// which then need no product.
+  int32_t n_plus = 0, n_minus = 0;
 };
 
 /// A feature as the loops read it that compute codes from a patch (see PatchPlan).

@@ -11,6 +11,13 @@ namespace {
 typedef uint32_t U32 __attribute__((vector_size(32)));
 typedef int32_t I32 __attribute__((vector_size(32)));
 
+I32 greater(I32 a, I32 b) {
+  return (I32)_mm256_max_epi32((__m256i)a, (__m256i)b);
+}
+I32 lesser(I32 a, I32 b) {
+  return (I32)_mm256_min_epi32((__m256i)a, (__m256i)b);
+}
+
 /// (x * m) >> 32 for each lane.
 U32 high_product(U32 x, uint32_t m) {
   const __m256i v = (__m256i)x, w = _mm256_set1_epi32((int)m);

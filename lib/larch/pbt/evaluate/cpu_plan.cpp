@@ -23,10 +23,15 @@ TreePlan::TreePlan(const CompiledTree& tree, const EvaluateJob& job,
   for (size_t w = 0; w < tree.weaks.size(); ++w) {
     const tree::FlatWeak& weak = tree.weaks[w];
     const TapRange& range = tree.ranges[w];
+    const auto of_weight = [&](int weight) {
+      return static_cast<int32_t>(
+          std::ranges::count(tree.taps_of(w), weight, &features::Tap::weight));
+    };
     channels.push_back(range.channel);
     levels.push_back(static_cast<int32_t>(channel_level[static_cast<size_t>(range.channel)]));
     rules.push_back({taps.data() + range.first, static_cast<int32_t>(range.count),
-                     2 * static_cast<uint32_t>(weak.alpha), weak.codes, weak.bins, weak.mask});
+                     2 * static_cast<uint32_t>(weak.alpha), weak.codes, weak.bins, weak.mask,
+                     of_weight(1), of_weight(-1)});
   }
 }
 
@@ -34,6 +39,14 @@ std::shared_ptr<const WalkPlan> plan(const Model& /*model*/, std::vector<Compile
                                      const Device& /*device*/) {
   auto made = std::make_shared<CpuTrees>();
   made->trees = std::move(trees);
+  for (CompiledTree& tree : made->trees) {
+    for (const TapRange& range : tree.ranges) {
+      const auto rank = [](const features::Tap& tap) {
+        return tap.weight == 1 ? 0 : tap.weight == -1 ? 1 : 2;
+      };
+      std::ranges::stable_sort(std::span(tree.taps).subspan(range.first, range.count), {}, rank);
+    }
+  }
   return made;
 }
 
