@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -59,25 +60,23 @@ std::vector<double> squares_in_rows(const Volume<uint8_t>& mask, int threads) {
 /// somewhere.
 class Envelope {
  public:
-  explicit Envelope(int length)
-      : values_(static_cast<size_t>(length)),
+  Envelope(int length, double weight)
+      : length_(length),
+        weight_(weight),
         lowest_(static_cast<size_t>(length)),
         starts_(static_cast<size_t>(length)) {}
 
-  double& value(int i) { return values_[static_cast<size_t>(i)]; }
-
-  /// Replaces the values f(i) at `out` + i * stride by the minimum over all parabolas.
-  void minimise(double weight, double* out, int64_t stride) {
-    const int length = static_cast<int>(values_.size());
+  /// Sets `out` to the minimum over all parabolas.
+  void operator()(const double* values, double* out) {
     size_t count = 0;
-    for (int i = 0; i < length; ++i) {
-      if (value(i) == kFar) continue;
+    for (int i = 0; i < length_; ++i) {
+      if (values[i] == kFar) continue;
       double start = -kFar;
       while (count > 0) {
         const int j = lowest_[count - 1];
         // Where parabola i becomes lower than parabola j < i.
-        start = ((value(i) - value(j)) / weight + (double{1} * i * i - double{1} * j * j)) /
-                (2.0 * (i - j));
+        start = (values[i] - values[j] + weight_ * (double{1} * i * i - double{1} * j * j)) /
+                (2 * weight_ * (i - j));
         if (start > starts_[count - 1]) break;
         --count;
         start = -kFar;
@@ -86,68 +85,83 @@ class Envelope {
       starts_[count] = start;
       ++count;
     }
-    if (count == 0) return;  // no boundary voxel in this line and those before it
+    // There may be no boundary voxel in this line and those before it.
+    if (count == 0) std::fill_n(out, length_, kFar);
     size_t k = 0;
-    for (int i = 0; i < length; ++i) {
+    for (int i = 0; i < length_ && count > 0; ++i) {
       while (k + 1 < count && starts_[k + 1] < i) ++k;
       const int j = lowest_[k];
       const double away = i - j;
-      out[i * stride] = away * away * weight + value(j);
+      out[i] = away * away * weight_ + values[j];
     }
   }
 
  private:
-  std::vector<double> values_;
+  const int length_;
+  const double weight_;
   std::vector<int> lowest_;     ///< the parabolas of the envelope, from left to right
   std::vector<double> starts_;  ///< from where on each is the lowest
 };
 
-/// Calls body(first voxel, voxels from one to the next) for lines along an axis, on several
-/// threads.
-template <class Body>
-void for_lines(const Grid& grid, int axis, int threads, const Body& body) {
-  const Vec3i size = grid.size;
+/// Sets the lines along an axis of `to` to what make()(line of `from`, line of `to`) makes of them,
+/// on several threads. Lines side by side are copied together, since the voxels of one are far from
+/// each other in memory.
+template <class T, class Make>
+void for_lines(const T* from, double* to, const Vec3i& size, int axis, int threads,
+               const Make& make) {
+  constexpr int64_t kTogether = 16;
   const int64_t strides[3] = {1, size.x, int64_t{size.x} * size.y}, stride = strides[axis];
-  parallel_for_each(threads, grid.voxels() / size[axis], 256, [&](int64_t line) {
-    body(line / stride * stride * size[axis] + line % stride, stride);
-  });
-}
-
-/// Adds the distances along an axis.
-void add_axis(std::vector<double>& squares, const Grid& grid, int axis, int threads) {
-  const int32_t length = grid.size[axis];
-  if (length == 1) return;
-  const double weight = grid.spacing_mm[axis] * grid.spacing_mm[axis];
-  for_lines(grid, axis, threads, [&](int64_t first, int64_t stride) {
-    Envelope envelope(length);
-    double* values = squares.data() + first;
-    for (int i = 0; i < length; ++i) envelope.value(i) = values[i * stride];
-    envelope.minimise(weight, values, stride);
-  });
-}
-
-/// Squared distances along an axis to the nearest place where a field changes its sign.
-void set_squares_to_zeros(std::vector<double>& squares, const Volume<float>& field, int axis,
-                          int threads) {
-  const int32_t length = field.size()[axis];
-  const double spacing = field.grid().spacing_mm[axis];
-  for_lines(field.grid(), axis, threads, [&](int64_t first, int64_t stride) {
-    const float* values = field.data() + first;
-    double* out = squares.data() + first;
-    const auto zero_before = [&](int i, double otherwise) {
-      if (i == 0 || i == length) return otherwise;
-      const double a = values[(i - 1) * stride], b = values[i * stride];
-      return (a < 0) == (b < 0) ? otherwise : i - 1 + a / (a - b);
-    };
-    double before = -kFar, behind = kFar;
-    for (int i = 0; i < length; ++i) out[i * stride] = i - (before = zero_before(i, before));
-    for (int i = length - 1; i >= 0; --i) {
-      behind = zero_before(i + 1, behind);
-      const double mm = std::min(out[i * stride], behind - i) * spacing;
-      out[i * stride] = mm * mm;
+  const int64_t length = size[axis], lines = strides[2] * size.z / length;
+  parallel_for(threads, lines, 256, [&](int64_t begin, int64_t end) {
+    auto body = make();
+    std::vector<T> in(static_cast<size_t>(kTogether * length));
+    std::vector<double> out(in.size());
+    for (int64_t line = begin, count = 0; line < end; line += count) {
+      count = std::min({kTogether, end - line, stride - line % stride});
+      const int64_t first = line / stride * stride * length + line % stride;
+      for (int64_t i = 0; i < length; ++i) {
+        for (int64_t k = 0; k < count; ++k) in[k * length + i] = from[first + i * stride + k];
+      }
+      for (int64_t k = 0; k < count; ++k) body(&in[k * length], &out[k * length]);
+      for (int64_t i = 0; i < length; ++i) {
+        for (int64_t k = 0; k < count; ++k) to[first + i * stride + k] = out[k * length + i];
+      }
     }
   });
 }
+
+/// Squared distances within some voxels of a grid.
+struct Squares {
+  const Vec3d& spacing_mm;
+  Vec3i size;
+  int threads;
+
+  /// Adds the distances along an axis.
+  void add_axis(double* squares, int axis) const {
+    const double weight = spacing_mm[axis] * spacing_mm[axis];
+    if (size[axis] == 1) return;
+    for_lines(squares, squares, size, axis, threads, [&] { return Envelope(size[axis], weight); });
+  }
+  /// Sets them to those along an axis to the nearest place where a field changes its sign.
+  void set_to_zeros(const float* field, double* squares, int axis) const {
+    const int length = size[axis];
+    const auto body = [=, spacing = spacing_mm[axis]](const float* values, double* out) {
+      const auto zero_before = [&](int i, double otherwise) {
+        if (i == 0 || i == length) return otherwise;
+        const double a = values[i - 1], b = values[i];
+        return (a < 0) == (b < 0) ? otherwise : i - 1 + a / (a - b);
+      };
+      double before = -kFar, behind = kFar;
+      for (int i = 0; i < length; ++i) out[i] = i - (before = zero_before(i, before));
+      for (int i = length - 1; i >= 0; --i) {
+        behind = zero_before(i + 1, behind);
+        const double mm = std::min(out[i], behind - i) * spacing;
+        out[i] = mm * mm;
+      }
+    };
+    for_lines(field, squares, size, axis, threads, [&] { return body; });
+  }
+};
 
 }  // namespace
 
@@ -158,8 +172,9 @@ Volume<float> signed_distance_mm(const Volume<uint8_t>& mask, int threads) {
                      ", so it has no boundary to measure distances from");
   }
   std::vector<double> squares = squares_in_rows(mask, threads);
-  add_axis(squares, mask.grid(), 1, threads);
-  add_axis(squares, mask.grid(), 2, threads);
+  const Squares all{mask.grid().spacing_mm, mask.size(), threads};
+  all.add_axis(squares.data(), 1);
+  all.add_axis(squares.data(), 2);
   Volume<float> out(mask.grid());
   parallel_for_each(threads, out.voxels(), 1 << 16, [&](int64_t i) {
     const auto mm = static_cast<float>(std::sqrt(squares[static_cast<size_t>(i)]));
@@ -170,19 +185,34 @@ Volume<float> signed_distance_mm(const Volume<uint8_t>& mask, int threads) {
 
 Volume<float> distance_to_zeros_mm(const Volume<float>& field, int threads) {
   const Grid& grid = field.grid();
-  std::vector<double> squares(static_cast<size_t>(field.voxels()));
-  Volume<float> out(grid, std::numeric_limits<float>::infinity());
-  for (int axis = 0; axis < 3; ++axis) {
-    if (grid.size[axis] == 1) continue;
-    set_squares_to_zeros(squares, field, axis, threads);
-    for (int other = 0; other < 3; ++other) {
-      if (other != axis) add_axis(squares, grid, other, threads);
+  const int64_t area = int64_t{grid.size.x} * grid.size.y;
+  const auto squares = std::make_unique_for_overwrite<double[]>(static_cast<size_t>(area) *
+                                                                static_cast<size_t>(grid.size.z));
+  auto out = Volume<float>::unfilled(grid);
+  const Squares all{grid.spacing_mm, grid.size, threads};
+  const Squares in_plane{grid.spacing_mm, {grid.size.x, grid.size.y, 1}, 1};
+  // Planes stay in the cache. Zeros along x and y share what is behind the planes.
+  parallel_for_each(threads, grid.size.z, 1, [&](int64_t z) {
+    double* const plane = squares.get() + z * area;
+    std::vector<double> other(static_cast<size_t>(area));
+    for (int axis = 0; axis < 2; ++axis) {
+      double* const to = axis == 0 ? plane : other.data();
+      in_plane.set_to_zeros(field.data() + z * area, to, axis);
+      in_plane.add_axis(to, 1 - axis);
     }
-    parallel_for_each(threads, out.voxels(), 1 << 16, [&](int64_t i) {
-      out[i] = std::min(out[i], static_cast<float>(std::sqrt(squares[static_cast<size_t>(i)])));
-    });
-  }
-  for (int64_t i = 0; i < out.voxels(); ++i) out[i] = field[i] < 0 ? -out[i] : out[i];
+    for (int64_t i = 0; i < area; ++i) plane[i] = std::min(plane[i], other[i]);
+  });
+  all.add_axis(squares.get(), 2);
+  parallel_for_each(threads, out.voxels(), 1 << 16,
+                    [&](int64_t i) { out[i] = static_cast<float>(std::sqrt(squares[i])); });
+  all.set_to_zeros(field.data(), squares.get(), 2);
+  parallel_for_each(threads, grid.size.z, 1, [&](int64_t z) {
+    for (int axis = 0; axis < 2; ++axis) in_plane.add_axis(squares.get() + z * area, axis);
+    for (int64_t i = z * area; i < (z + 1) * area; ++i) {
+      const float mm = std::min(out[i], static_cast<float>(std::sqrt(squares[i])));
+      out[i] = field[i] < 0 ? -mm : mm;
+    }
+  });
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "larch/core/parallel.h"
@@ -149,7 +150,7 @@ float instead_of_speed(const Forces& forces, const Volume<float>& phi, const Lab
 
 /// Returns a surface that goes on `mm` and more beyond the border of the image, where its mesh is
 /// closed.
-Volume<float> extended(const Volume<float>& surface, double mm) {
+Volume<float> extended(const Volume<float>& surface, double mm, int threads) {
   Grid grid = surface.grid();
   Vec3i more{};
   for (int axis = 0; axis < 3; ++axis) {
@@ -158,12 +159,15 @@ Volume<float> extended(const Volume<float>& surface, double mm) {
   }
   grid.origin_mm = world_from_index(grid, (more * -1).cast<double>());
   auto wide = Volume<float>::unfilled(grid);
-  const Vec3i last = surface.size() - Vec3i{1, 1, 1};
-  for (int64_t i = 0; i < wide.voxels(); ++i) {
-    const Vec3i at = grid.voxel(i) - more;
-    wide[i] = surface(
-        {std::clamp(at.x, 0, last.x), std::clamp(at.y, 0, last.y), std::clamp(at.z, 0, last.z)});
-  }
+  const Vec3i size = surface.size();
+  parallel_for_each(threads, int64_t{grid.size.y} * grid.size.z, 256, [&](int64_t row) {
+    const auto y = static_cast<int32_t>(row % grid.size.y) - more.y;
+    const auto z = static_cast<int32_t>(row / grid.size.y) - more.z;
+    const float* from = surface.data() + surface.grid().linear({0, std::clamp(y, 0, size.y - 1),
+                                                                std::clamp(z, 0, size.z - 1)});
+    float* to = std::fill_n(wide.data() + row * grid.size.x, more.x, from[0]);
+    std::fill_n(std::copy_n(from, size.x, to), more.x, from[size.x - 1]);
+  });
   return wide;
 }
 
@@ -229,14 +233,29 @@ void measure_to_mesh(const Volume<float>& surface, double beyond_mm, double most
                      Volume<float>& distance_mm, const IsNear& is_near) {
   const Grid& grid = surface.grid();
   const mesh::TriangleTree tree(
-      surface_mesh(extended(surface, beyond_mm), threads, mesh::TriangleTree::bytes(1)));
-  parallel_for(threads, surface.voxels(), 1 << 10, [&](int64_t begin, int64_t end) {
+      surface_mesh(extended(surface, beyond_mm, threads), threads, mesh::TriangleTree::bytes(1)),
+      threads);
+  // Two voxels along each axis are looked at together.
+  const Vec3i pairs{(grid.size.x + 1) / 2, (grid.size.y + 1) / 2, (grid.size.z + 1) / 2};
+  parallel_for(threads, int64_t{pairs.y} * pairs.z, 8, [&](int64_t begin, int64_t end) {
     int32_t hint = 0;
-    for (int64_t i = begin; i < end; ++i) {
-      if (!is_near(i)) continue;
-      const Vec3d at = grid.voxel(i).cast<double>();
-      const double mm = tree.distance_mm(world_from_index(grid, at), hint, most_mm);
-      distance_mm[i] = static_cast<float>(surface[i] < 0 ? -mm : mm);
+    for (int64_t i = begin * pairs.x; i < end * pairs.x; ++i) {
+      const Vec3i first = Grid{.size = pairs}.voxel(i) * 2;
+      std::array<int64_t, 8> voxels{};
+      std::array<Vec3d, 8> places_mm{};
+      std::array<double, 8> mm{};
+      size_t count = 0;
+      for (int k = 0; k < 8; ++k) {
+        const Vec3i at = first + Vec3i{k & 1, k >> 1 & 1, k >> 2};
+        if (!grid.contains(at) || !is_near(grid.linear(at))) continue;
+        voxels[count] = grid.linear(at);
+        places_mm[count++] = world_from_index(grid, at.cast<double>());
+      }
+      if (count == 0) continue;
+      tree.distances_mm(std::span(places_mm).first(count), hint, most_mm, mm.data());
+      for (size_t k = 0; k < count; ++k) {
+        distance_mm[voxels[k]] = static_cast<float>(surface[voxels[k]] < 0 ? -mm[k] : mm[k]);
+      }
     }
   });
 }

@@ -3,17 +3,18 @@
 #include "larch/mesh/triangle_tree.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
-#include <numeric>
+#include <span>
 #include <tuple>
+#include <utility>
 
 #include "larch/core/error.h"
+#include "larch/core/parallel.h"
 
 namespace larch::mesh {
 namespace {
-
-constexpr int32_t kLeafSize = 4;
 
 double squared_norm(const Vec3d& v) {
   return dot(v, v);
@@ -36,42 +37,34 @@ std::vector<Vec3i> distinct(std::vector<Vec3i> triangles) {
   return triangles;
 }
 
-struct Box {
-  Vec3d low, high;
+/// A triangle by the sum of its corners.
+struct Place {
+  Vec3f at;
+  int32_t triangle;
 };
-template <class Corners>
-Box box_of(const std::vector<int32_t>& order, const std::vector<Corners>& corners, int32_t begin,
-           int32_t end) {
-  Box box{corners[order[begin]].a, corners[order[begin]].a};
-  for (int32_t i = begin; i < end; ++i) {
-    const Corners& t = corners[order[i]];
+
+/// Orders places so that each 4^k of them from a multiple of 4^k on are close together: they are
+/// parted at half of `room`, a power of 2 and at least their number, along the longest axis of
+/// their box.
+void arrange(std::span<Place> places, size_t room, int threads) {
+  while (room / 2 >= places.size()) room /= 2;
+  if (room <= 4) return;
+  Vec3f low = places[0].at, high = low;
+  for (const Place& place : places) {
     for (int axis = 0; axis < 3; ++axis) {
-      box.low[axis] = std::min({box.low[axis], t.a[axis], t.b[axis], t.c[axis]});
-      box.high[axis] = std::max({box.high[axis], t.a[axis], t.b[axis], t.c[axis]});
+      low[axis] = std::min(low[axis], place.at[axis]);
+      high[axis] = std::max(high[axis], place.at[axis]);
     }
   }
-  return box;
-}
-
-/// Parts a range of triangles at the median along the longest axis of their box. Returns where.
-template <class Corners>
-int32_t split(std::vector<int32_t>& order, const std::vector<Corners>& corners, int32_t begin,
-              int32_t end) {
-  if (end - begin <= kLeafSize) return end;
-  const Box box = box_of(order, corners, begin, end);
-  const Vec3d extent = box.high - box.low;
+  const Vec3f extent = high - low;
   const int axis = extent.x >= extent.y && extent.x >= extent.z ? 0 : extent.y >= extent.z ? 1 : 2;
-  const auto centre = [&](int32_t i) {
-    const Corners& t = corners[i];
-    return t.a[axis] + t.b[axis] + t.c[axis];
-  };
-  const int32_t middle = begin + (end - begin) / 2;
-  std::nth_element(order.begin() + begin, order.begin() + middle, order.begin() + end,
-                   [&](int32_t i, int32_t j) {
-                     const double a = centre(i), b = centre(j);
-                     return a < b || (a == b && i < j);
-                   });
-  return middle;
+  const size_t half = room / 2;
+  std::ranges::nth_element(places, places.begin() + static_cast<std::ptrdiff_t>(half), {},
+                           [=](const Place& p) { return std::pair(p.at[axis], p.triangle); });
+  constexpr size_t kAlone = 1 << 13;
+  parallel_for_each(places.size() > kAlone ? threads : 1, 2, 1, [&](int64_t part) {
+    arrange(part == 0 ? places.first(half) : places.subspan(half), half, threads);
+  });
 }
 
 float rounded_down(double value) {
@@ -97,112 +90,191 @@ NearestPlace nearest_place(const Vec3d& p, const Vec3d& a, const Vec3d& b, const
     const double sum = va + vb + vc;
     return {squared_norm(ap - (ab * (vb / sum) + ac * (vc / sum))), {va / sum, vb / sum, vc / sum}};
   }
-  // On an edge, or the triangle has no area: the nearest of the three edges.
-  NearestPlace nearest = nearest_on_segment(p, a, b);
-  const NearestPlace on_bc = nearest_on_segment(p, b, c), on_ca = nearest_on_segment(p, c, a);
-  const Vec3d bc = on_bc.weights, ca = on_ca.weights;
-  if (on_bc.squared < nearest.squared) nearest = {on_bc.squared, {0, bc.x, bc.y}};
-  if (on_ca.squared < nearest.squared) nearest = {on_ca.squared, {ca.y, 0, ca.x}};
+  // On an edge beyond which the point is; all three if the triangle has no area.
+  NearestPlace nearest{std::numeric_limits<double>::infinity(), {}};
+  const auto on = [&](double beyond, const Vec3d& from, const Vec3d& to, int first, int second) {
+    if (beyond > 0) return;
+    const NearestPlace place = nearest_on_segment(p, from, to);
+    if (place.squared >= nearest.squared) return;
+    nearest = {place.squared, {}};
+    nearest.weights[first] = place.weights.x;
+    nearest.weights[second] = place.weights.y;
+  };
+  on(vc, a, b, 0, 1);
+  on(va, b, c, 1, 2);
+  on(vb, c, a, 2, 0);
   return nearest;
 }
 
-TriangleTree::TriangleTree(const Mesh& surface) {
+TriangleTree::TriangleTree(const Mesh& surface, int threads) {
   if (surface.triangles.empty()) {
     throw InputError("no distance to a surface without triangles exists");
   }
-  std::vector<Corners> corners;
-  corners.reserve(surface.triangles.size());
-  for (const Vec3i& t : distinct(surface.triangles)) {
-    corners.push_back(
-        {surface.vertices_mm[t.x], surface.vertices_mm[t.y], surface.vertices_mm[t.z]});
+  const std::vector<Vec3i> all = distinct(surface.triangles);
+  const auto corners_of = [&](int32_t i) {
+    const Vec3i& t = all[static_cast<size_t>(i)];
+    return Corners{surface.vertices_mm[t.x], surface.vertices_mm[t.y], surface.vertices_mm[t.z]};
+  };
+  std::vector<Place> places(all.size());
+  for (size_t i = 0; i < places.size(); ++i) {
+    const Corners t = corners_of(static_cast<int32_t>(i));
+    places[i] = {(t.a + t.b + t.c).cast<float>(), static_cast<int32_t>(i)};
   }
-  std::vector<int32_t> order(corners.size());
-  std::iota(order.begin(), order.end(), 0);
-  nodes_.reserve(corners.size() / 3 + 1);  // a node is of five triangles at least, or of nodes
-  build(order, corners, 0, static_cast<int32_t>(order.size()));
-  triangles_.reserve(order.size());
-  for (const int32_t t : order) triangles_.push_back(corners[t]);
+  arrange(places, std::bit_ceil(places.size()), threads);
+  triangles_.reserve(places.size());
+  for (const Place& place : places) triangles_.push_back(corners_of(place.triangle));
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const Four far = Four{} + kInfinity;
+  size_t children = triangles_.size();
+  do {
+    std::vector<Node> nodes((children + 3) / 4, {{far, far, far}, {-far, -far, -far}});
+    for (size_t child = 0; child < children; ++child) {
+      Node& node = nodes[child / 4];
+      for (int axis = 0; axis < 3; ++axis) {
+        float low = kInfinity, high = -kInfinity;
+        if (levels_.empty()) {
+          const Corners& t = triangles_[child];
+          low = rounded_down(std::min({t.a[axis], t.b[axis], t.c[axis]}));
+          high = -rounded_down(-std::max({t.a[axis], t.b[axis], t.c[axis]}));
+        } else {
+          const Node& of = levels_.back()[child];
+          for (int c = 0; c < 4; ++c) {
+            low = std::min(low, of.low[axis][c]);
+            high = std::max(high, of.high[axis][c]);
+          }
+        }
+        node.low[axis][child % 4] = low;
+        node.high[axis][child % 4] = high;
+        farthest_mm_ = std::max<double>({farthest_mm_, std::abs(low), std::abs(high)});
+      }
+    }
+    children = nodes.size();
+    levels_.push_back(std::move(nodes));
+  } while (children > 1);
 }
 
 int64_t TriangleTree::bytes(int64_t triangles) {
-  // The corners twice, and their order, while they are sorted, and a node for three of them.
-  return triangles * static_cast<int64_t>(sizeof(Node) / 3 + 2 * sizeof(Corners) + sizeof(int32_t));
+  // Corners, and while they are arranged the triangles and their places; a node for three of them,
+  // and one of each level.
+  constexpr size_t kOfOne = sizeof(Node) / 3 + sizeof(Corners) + sizeof(Place) + sizeof(Vec3i);
+  return triangles * static_cast<int64_t>(kOfOne) + 16 * static_cast<int64_t>(sizeof(Node));
 }
 
-int32_t TriangleTree::build(std::vector<int32_t>& order, const std::vector<Corners>& corners,
-                            int32_t begin, int32_t end) {
-  const int32_t middle = split(order, corners, begin, end);
-  const int32_t cuts[] = {begin, split(order, corners, begin, middle), middle,
-                          middle < end ? split(order, corners, middle, end) : end, end};
-  const auto self = static_cast<int32_t>(nodes_.size());
-  nodes_.push_back({});
-  for (int k = 0; k < 4; ++k) {
-    const int32_t first = cuts[k], size = cuts[k + 1] - first;
-    if (size == 0) continue;
-    const Box box = box_of(order, corners, first, first + size);
-    const int32_t inner = size > kLeafSize ? build(order, corners, first, first + size) : -1;
-    Node& node = nodes_[static_cast<size_t>(self)];
-    const int32_t c = node.children++;
-    for (int axis = 0; axis < 3; ++axis) {
-      node.low[axis][c] = rounded_down(box.low[axis]);
-      node.high[axis][c] = -rounded_down(-box.high[axis]);
-      farthest_mm_ = std::max({farthest_mm_, std::abs(box.low[axis]), std::abs(box.high[axis])});
-    }
-    node.first[c] = inner < 0 ? first : inner;
-    node.count[c] = inner < 0 ? size : 0;
+TriangleTree::Around TriangleTree::around(const Vec3d& low, const Vec3d& high) const {
+  Around points{};
+  double farthest = farthest_mm_;
+  for (int axis = 0; axis < 3; ++axis) {
+    points.low[axis] = static_cast<float>(low[axis]);
+    points.high[axis] = static_cast<float>(high[axis]);
+    farthest = std::max({farthest, std::abs(low[axis]), std::abs(high[axis])});
   }
-  return self;
+  points.error = static_cast<float>(farthest * 4e-7);
+  return points;
+}
+
+/// Returns the squares of the least distances of points from the children of a node. A box is
+/// passed over only if rounding cannot have made it look farther than it is, so that what is found
+/// is the minimum over all triangles.
+TriangleTree::Four TriangleTree::least_squares(const Node& node, const Around& points) {
+  constexpr float kSlack = 1 - 1e-6F;
+  Four squared{};
+  for (int axis = 0; axis < 3; ++axis) {
+    const Four before = node.low[axis] - points.high[axis];
+    const Four behind = points.low[axis] - node.high[axis];
+    const Four d = (before > behind ? before : behind) - points.error;
+    const Four outside = d > 0.0F ? d : Four{};
+    squared += outside * outside;
+  }
+  return squared * kSlack;
+}
+
+/// Looks whether a triangle is nearer than the square of `best`.
+void TriangleTree::improve(const Vec3d& p, int32_t triangle, double& best, int32_t& hint) const {
+  const Corners& t = triangles_[static_cast<size_t>(triangle)];
+  const double squared = squared_distance(p, t.a, t.b, t.c);
+  if (squared >= best) return;
+  best = squared;
+  hint = triangle;
+}
+
+/// Visits the nodes of the level `last`, of -1 the triangles, whose boxes are within `best`, the
+/// square of a distance that may become smaller on the way, of the points. The nearest come first.
+template <class Visit>
+void TriangleTree::search(const Around& points, int32_t last, const double& best,
+                          const Visit& visit) const {
+  struct Entry {
+    int32_t level, i;
+    float squared;
+  };
+  Entry stack[64];  // three wait at a level, of which there are 16 at most
+  int top = 0;
+  stack[top++] = {static_cast<int32_t>(levels_.size()) - 1, 0, 0};
+  while (top > 0) {
+    const auto [level, i, least] = stack[--top];
+    if (double{least} > best) continue;
+    if (level == last) {
+      visit(i);
+      continue;
+    }
+    const Four squared =
+        least_squares(levels_[static_cast<size_t>(level)][static_cast<size_t>(i)], points);
+    const int bottom = top;
+    for (int c = 0; c < 4; ++c) {
+      if (double{squared[c]} > best) continue;
+      int place = top++;
+      for (; place > bottom && stack[place - 1].squared < squared[c]; --place) {
+        stack[place] = stack[place - 1];
+      }
+      stack[place] = {level - 1, 4 * i + c, squared[c]};
+    }
+  }
 }
 
 double TriangleTree::distance_mm(const Vec3d& p, int32_t& hint, double most_mm) const {
-  const auto to_triangle = [&](int32_t i) {
-    return squared_distance(p, triangles_[i].a, triangles_[i].b, triangles_[i].c);
-  };
-  double best = std::min(to_triangle(hint), most_mm * most_mm);
-  // A box is passed over only if rounding cannot have made it look farther than it is. So the
-  // result is the minimum over all triangles, whatever the hint.
-  constexpr float kSlack = 1 - 1e-6F;
-  const double coordinate = std::max({farthest_mm_, std::abs(p.x), std::abs(p.y), std::abs(p.z)});
-  const auto error = static_cast<float>(coordinate * 4e-7);
-  const float at[3] = {static_cast<float>(p.x), static_cast<float>(p.y), static_cast<float>(p.z)};
-  struct Entry {
-    int32_t first, count;
-    float squared;
-  };
-  Entry stack[64];  // three wait at a level; the tree is balanced, its depth below 16
-  int top = 0;
-  stack[top++] = {0, 0, 0};
-  while (top > 0) {
-    const Entry entry = stack[--top];
-    if (double{entry.squared} > best) continue;
-    for (int32_t i = entry.first; i < entry.first + entry.count; ++i) {
-      const double squared = to_triangle(i);
-      if (squared < best) {
-        best = squared;
-        hint = i;
-      }
-    }
-    if (entry.count > 0) continue;
-    const Node& node = nodes_[static_cast<size_t>(entry.first)];
-    Four squared{};
+  double best = std::numeric_limits<double>::infinity();
+  improve(p, hint, best, hint);
+  best = std::min(best, most_mm * most_mm);
+  search(around(p, p), -1, best, [&](int32_t i) { improve(p, i, best, hint); });
+  return std::min(std::sqrt(best), most_mm);
+}
+
+void TriangleTree::distances_mm(std::span<const Vec3d> points_mm, int32_t& hint, double most_mm,
+                                double* out) const {
+  Vec3d low = points_mm[0], high = low;
+  for (const Vec3d& p : points_mm) {
     for (int axis = 0; axis < 3; ++axis) {
-      const Four before = node.low[axis] - at[axis], behind = at[axis] - node.high[axis];
-      const Four d = (before > behind ? before : behind) - error;
-      const Four outside = d > 0.0F ? d : Four{};
-      squared += outside * outside;
-    }
-    const int bottom = top;
-    for (int c = 0; c < node.children; ++c) {
-      const float least = squared[c] * kSlack;
-      if (double{least} > best) continue;
-      int place = top++;
-      for (; place > bottom && stack[place - 1].squared < least; --place) {
-        stack[place] = stack[place - 1];
-      }
-      stack[place] = {node.first[c], node.count[c], least};
+      low[axis] = std::min(low[axis], p[axis]);
+      high[axis] = std::max(high[axis], p[axis]);
     }
   }
-  return std::min(std::sqrt(best), most_mm);
+  // No point is farther from the surface than this: nodes that are farther from all are left out.
+  const double radius = norm(high - low) / 2;
+  const double middle = distance_mm((low + high) * 0.5, hint, most_mm + radius);
+  const double farthest = std::min(middle + radius, most_mm), bound = farthest * farthest;
+  constexpr size_t kMost = 256;
+  int32_t near[kMost];
+  size_t count = 0;
+  search(around(low, high), 0, bound, [&](int32_t i) {
+    if (count < kMost) near[count] = i;
+    ++count;
+  });
+  for (const Vec3d& p : points_mm) {
+    if (count > kMost) {
+      *out++ = distance_mm(p, hint, most_mm);
+      continue;
+    }
+    const Around at = around(p, p);
+    double best = std::numeric_limits<double>::infinity();
+    improve(p, hint, best, hint);
+    best = std::min(best, most_mm * most_mm);
+    for (const int32_t i : std::span(near, count)) {
+      const Four squared = least_squares(levels_[0][static_cast<size_t>(i)], at);
+      for (int c = 0; c < 4; ++c) {
+        if (double{squared[c]} <= best) improve(p, 4 * i + c, best, hint);
+      }
+    }
+    *out++ = std::min(std::sqrt(best), most_mm);
+  }
 }
 
 }  // namespace larch::mesh

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "larch/data/mesh.h"
@@ -26,7 +27,7 @@ inline double squared_distance(const Vec3d& p, const Vec3d& a, const Vec3d& b, c
 class TriangleTree {
  public:
   /// Copies what it needs from the surface. Throws InputError if there is no triangle.
-  explicit TriangleTree(const Mesh& surface);
+  explicit TriangleTree(const Mesh& surface, int threads = 1);
 
   /// Distance from `point_mm` to the nearest point of the surface. `hint` is a triangle to start
   /// from and receives the nearest one: it makes a run of neighbouring queries fast and has no
@@ -35,27 +36,39 @@ class TriangleTree {
   double distance_mm(const Vec3d& point_mm, int32_t& hint,
                      double most_mm = std::numeric_limits<double>::infinity()) const;
 
+  /// The same for points that are close together, such as neighbouring voxels, in less time. `out`:
+  /// as many.
+  void distances_mm(std::span<const Vec3d> points_mm, int32_t& hint, double most_mm,
+                    double* out) const;
+
   /// Upper bound for the bytes that making a tree of so many triangles takes, itself included.
   static int64_t bytes(int64_t triangles);
 
  private:
-  /// Holds four children, so that their boxes are compared side by side.
+  /// Holds the boxes of four children in mm, rounded outwards, so that they are compared side by
+  /// side. Where there are fewer, the others are infinitely far away.
   using Four = float __attribute__((vector_size(16)));
   struct Node {
-    Four low[3], high[3];  // boxes in mm, rounded outwards
-    int32_t first[4];      // leaf: first triangle; inner node: its index
-    int32_t count[4];      // leaf: number of triangles; inner node: 0
-    int32_t children;
+    Four low[3], high[3];
+  };
+  /// The box of some points, and what rounding may add to distances from it.
+  struct Around {
+    float low[3], high[3], error;
   };
   struct Corners {
     Vec3d a, b, c;
   };
-  int32_t build(std::vector<int32_t>& order, const std::vector<Corners>& corners, int32_t begin,
-                int32_t end);
 
-  std::vector<Node> nodes_;
-  double farthest_mm_ = 0;          // of a coordinate
-  std::vector<Corners> triangles_;  // in the order of the leaves
+  Around around(const Vec3d& low, const Vec3d& high) const;
+  static Four least_squares(const Node& node, const Around& points);
+  void improve(const Vec3d& p, int32_t triangle, double& best, int32_t& hint) const;
+  template <class Visit>
+  void search(const Around& points, int32_t last, const double& best, const Visit& visit) const;
+
+  std::vector<Corners> triangles_;  // near ones side by side
+  /// Child c of node i is the triangle 4 i + c, or the node of that number of the level before.
+  std::vector<std::vector<Node>> levels_;
+  double farthest_mm_ = 0;  // of a coordinate
 };
 
 }  // namespace larch::mesh
