@@ -246,7 +246,8 @@ void measure_to_mesh(const Volume<float>& surface, double beyond_mm, double most
       std::array<double, 8> mm{};
       size_t count = 0;
       for (int k = 0; k < 8; ++k) {
-        const Vec3i at = first + Vec3i{k & 1, k >> 1 & 1, k >> 2};
+        const int step = k ^ k >> 1;  // from each to a neighbour
+        const Vec3i at = first + Vec3i{step & 1, step >> 1 & 1, step >> 2};
         if (!grid.contains(at) || !is_near(grid.linear(at))) continue;
         voxels[count] = grid.linear(at);
         places_mm[count++] = world_from_index(grid, at.cast<double>());
@@ -343,16 +344,15 @@ Volume<float> surface_level_mm(const Volume<float>& surface, float most_mm, int 
     for_neighbours(grid, i, 1, [&](int64_t n) { is_cut |= (surface[n] < 0) != (surface[i] < 0); });
     near[static_cast<size_t>(i)] = is_cut ? 1 : 0;
   });
-  Volume<float> level_mm = one_sided(surface);
-  if (std::ranges::find(near, 1) != near.end()) {
-    // A place of the mesh is in a cell with a voxel of either side.
-    const double spacing_mm = smallest_spacing_mm(grid.spacing_mm, grid.size);
-    near = filters::dilated(near, grid.size, static_cast<int>(most_mm / spacing_mm) + 1);
-    for (int64_t i = 0; i < grid.voxels(); ++i) level_mm[i] = surface[i] < 0 ? -most_mm : most_mm;
-    measure_to_mesh(surface, near_mm(grid, most_mm), most_mm, threads, level_mm,
-                    [&](int64_t i) { return near[static_cast<size_t>(i)] != 0; });
+  auto level_mm = mapped<float>(surface, [=](float s) { return s < 0 ? -most_mm : most_mm; });
+  if (std::ranges::find(near, 1) == near.end()) {
+    return Volume<float>(grid, std::clamp(one_sided(surface)[0], -most_mm, most_mm));
   }
-  for (float& mm : level_mm) mm = std::clamp(mm, -most_mm, most_mm);
+  // A place of the mesh is in a cell with a voxel of either side.
+  const double spacing_mm = smallest_spacing_mm(grid.spacing_mm, grid.size);
+  near = filters::dilated(near, grid.size, static_cast<int>(most_mm / spacing_mm) + 1);
+  measure_to_mesh(surface, near_mm(grid, most_mm), most_mm, threads, level_mm,
+                  [&](int64_t i) { return near[static_cast<size_t>(i)] != 0; });
   return level_mm;
 }
 

@@ -3,6 +3,7 @@
 #include "larch/mesh/triangle_tree.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -70,6 +71,10 @@ void arrange(std::span<Place> places, size_t room, int threads) {
 float rounded_down(double value) {
   const auto near = static_cast<float>(value);
   return near > value ? std::nextafter(near, -std::numeric_limits<float>::infinity()) : near;
+}
+
+float rounded_up(double value) {
+  return static_cast<float>(value * (1 + 1e-7));
 }
 
 }  // namespace
@@ -175,7 +180,8 @@ TriangleTree::Around TriangleTree::around(const Vec3d& low, const Vec3d& high) c
 /// Returns the squares of the least distances of points from the children of a node. A box is
 /// passed over only if rounding cannot have made it look farther than it is, so that what is found
 /// is the minimum over all triangles.
-TriangleTree::Four TriangleTree::least_squares(const Node& node, const Around& points) {
+[[gnu::always_inline]] inline TriangleTree::Four TriangleTree::least_squares(const Node& node,
+                                                                             const Around& points) {
   constexpr float kSlack = 1 - 1e-6F;
   Four squared{};
   for (int axis = 0; axis < 3; ++axis) {
@@ -268,9 +274,10 @@ void TriangleTree::distances_mm(std::span<const Vec3d> points_mm, int32_t& hint,
     improve(p, hint, best, hint);
     best = std::min(best, most_mm * most_mm);
     for (const int32_t i : std::span(near, count)) {
-      const Four squared = least_squares(levels_[0][static_cast<size_t>(i)], at);
-      for (int c = 0; c < 4; ++c) {
-        if (double{squared[c]} <= best) improve(p, 4 * i + c, best, hint);
+      const auto within = least_squares(levels_[0][static_cast<size_t>(i)], at) <= rounded_up(best);
+      const auto any = std::bit_cast<std::array<int64_t, 2>>(within);
+      for (int c = 0; c < 4 && (any[0] | any[1]) != 0; ++c) {
+        if (within[c] != 0 && 4 * i + c != hint) improve(p, 4 * i + c, best, hint);
       }
     }
     *out++ = std::min(std::sqrt(best), most_mm);
