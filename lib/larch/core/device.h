@@ -38,7 +38,8 @@ std::string describe(const Device& device, int threads);
 
 /// Parses auto, cpu, cuda or cuda:N. `auto` takes cuda:0 if there is one, else the CPU, and puts
 /// the reason in `*reason`. An explicit cuda never falls back: throws DeviceError that says why.
-/// Throws UsageError for anything else.
+/// Throws UsageError for anything else; cuda:all, of several cards, is of programs over lists
+/// alone.
 Device choose_device(const std::string& text, std::string* reason = nullptr);
 
 /// Free bytes of the device's memory; of the host, what this process may still take: see

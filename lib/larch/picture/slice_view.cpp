@@ -98,7 +98,7 @@ class SmoothLabels {
  public:
   SmoothLabels(const SliceView& view, const LabelVolume& labels) : view_(view), labels_(labels) {}
 
-  /// Returns the labels next to a pixel: one, where no border is near.
+  /// Returns the labels next to a pixel; none where no border is near.
   std::vector<int32_t> labels_about(int x, int y) const {
     const Vec3d at = index_of_pixel(view_, x, y);
     Vec3i voxel;
@@ -106,6 +106,7 @@ class SmoothLabels {
     std::array<int32_t, 9> about{};
     for_each_about(voxel,
                    [&, k = 0](const Vec3i& near, int) mutable { about[k++] = labels_(near); });
+    if (std::ranges::count(about, about[0]) == std::ssize(about)) return {};
     std::ranges::sort(about);
     return {about.begin(), std::unique(about.begin(), about.end())};
   }
@@ -264,9 +265,8 @@ void draw_contours(RgbImage& image, const SliceView& view, const LabelVolume& la
   SmoothLabels smooth(view, labels);
   for (int y = 0; y < view.height; ++y) {
     for (int x = 0; x < view.width; ++x) {
-      const std::vector<int32_t> about = smooth.labels_about(x, y);
-      for (const int32_t label : about) {
-        if (label == 0 || about.size() == 1) continue;
+      for (const int32_t label : smooth.labels_about(x, y)) {
+        if (label == 0) continue;
         const double depth = smooth.depth(label, x, y);
         const double cover = std::min({depth + kOutside + 0.5, kInside - depth + 0.5, 1.0});
         if (!(cover > 0)) continue;
