@@ -128,6 +128,7 @@ struct Options {
   InputFile start_model;
   bool resume = false;
   std::string checkpoint;
+  Bytes memory{};
   std::optional<int> frame;
   cases::Reading reading;
   OutputPicture plot;
@@ -150,6 +151,11 @@ struct Options {
       Field{"checkpoint", checkpoint,
             "file that is written every few seconds, or after each detector or level (default: the "
             "output's name and .ckpt)"}
+          .no_effect_on_results(),
+      Field{"memory", memory,
+            "what the training takes on its device at most, such as 8G; on the CPU that is all it "
+            "takes. Volumes that do not fit are trained on in portions, with the same result; "
+            "empty: what is free"}
           .no_effect_on_results(),
       frame_field(frame));
     reading.fields(f);
@@ -199,6 +205,11 @@ struct Options {
   std::vector<DatasetLabel> dataset_labels(const std::vector<Case>& cases) const {
     if (images.dataset_path().empty()) return pipeline::classes_of_masks(cases);
     return read_dataset(images.dataset_path()).labels;
+  }
+  ModelConfig planned_config() const {
+    ModelConfig planned = config;
+    planned.voxels.memory_bytes = memory.count / 4 * 3;  // process and driver take some too
+    return planned;
   }
   std::string checkpoint_path() const {
     return checkpoint.empty() ? output.path + ".ckpt" : checkpoint;
@@ -263,7 +274,7 @@ Plan plan(const Options& options, const Context& context) {
     models::read_any_model(options.inspect);
     return {};
   }
-  const ModelConfig& config = options.config;
+  const ModelConfig config = options.planned_config();
   const pipeline::TrainingFiles files = files_of(options, context);
   Plan plan = config.is_hdn()
                   ? pipeline::plan_hdn_training(files, config.hdn, config.voxels, context)
@@ -277,8 +288,9 @@ Plan plan(const Options& options, const Context& context) {
 
 Outputs run(const Options& options, Context& context) {
   if (options.inspect) return inspect(options);
-  const ModelConfig& config = options.config;
+  const ModelConfig config = options.planned_config();
   const pipeline::TrainingFiles files = files_of(options, context);
+  cases::give_memory_back(options.memory.count);
   if (config.is_boundary()) {
     return pipeline::train_boundary(files, config.boundary, config.voxels, options.start_model,
                                     context);

@@ -18,6 +18,7 @@ struct CodesJob {
   Places places;
   ChannelColumns channel;
   uint8_t* matrix;
+  int64_t row_count;  ///< of the matrix
 };
 
 /// An element of the integral volume around each of so many samples, read and written as one.
@@ -51,7 +52,7 @@ template <int kSamples, bool kStaged>
 __global__ void __launch_bounds__(kCodeThreads) codes_kernel(const __grid_constant__ CodesJob job) {
   extern __shared__ uint4 shared[];
   auto* part = reinterpret_cast<Element<kSamples>*>(shared);
-  __shared__ int64_t bases[kSamples];
+  __shared__ int64_t bases[kSamples], rows[kSamples];
   const ChannelColumns& channel = job.channel;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kSamples;
   const int count = static_cast<int>(min(job.places.selected - first, int64_t{kSamples}));
@@ -59,6 +60,7 @@ __global__ void __launch_bounds__(kCodeThreads) codes_kernel(const __grid_consta
     const int s = min(static_cast<int>(threadIdx.x), count - 1);
     bases[threadIdx.x] =
         job.places.bases[channel.channel * job.places.sample_count + job.places.sample(first + s)];
+    rows[threadIdx.x] = job.places.row(first + s);
   }
   __syncthreads();
   if (kStaged) {
@@ -92,12 +94,11 @@ __global__ void __launch_bounds__(kCodeThreads) codes_kernel(const __grid_consta
         sum[s] += static_cast<uint32_t>(tap.weight) * element.of_sample[s];
       }
     }
-    uint8_t* out =
-        job.matrix + ((c / kColumns) * job.places.selected + first) * kColumns + c % kColumns;
+    uint8_t* out = job.matrix + (c / kColumns) * job.row_count * kColumns + c % kColumns;
 #pragma unroll
     for (int s = 0; s < kSamples; ++s) {
       if (s >= count) break;
-      out[s * kColumns] =
+      out[rows[s] * kColumns] =
           column.column == learning::kFilling
               ? 0
               : static_cast<uint8_t>(learning::code_of(column.codes, static_cast<int32_t>(sum[s])));
@@ -124,19 +125,20 @@ void launch_codes(const CodesJob& job, size_t bytes, const Device& device) {
 constexpr int kGroup = 16;  ///< columns that a thread writes as one
 
 /// One thread per sample and group of columns (grid.y).
-__global__ void direct_kernel(const learning::Slot* slots, LinearValue value, uint8_t* matrix) {
-  const int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  const int64_t rows = value.places.selected;
-  if (row >= rows) return;
+__global__ void direct_kernel(const learning::Slot* slots, LinearValue value, uint8_t* matrix,
+                              int64_t row_count) {
+  const int64_t k = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (k >= value.places.selected) return;
   const int64_t first = static_cast<int64_t>(blockIdx.y) * kGroup;
   uint32_t words[kGroup / 4] = {};
 #pragma unroll
-  for (int k = 0; k < kGroup; ++k) {
-    const learning::Slot slot = slots[first + k];
+  for (int j = 0; j < kGroup; ++j) {
+    const learning::Slot slot = slots[first + j];
     if (slot.column == learning::kFilling) continue;
-    words[k / 4] |= learning::code_of(slot.codes, value(slot.column, row)) << (8 * (k % 4));
+    words[j / 4] |= learning::code_of(slot.codes, value(slot.column, k)) << (8 * (j % 4));
   }
-  uint8_t* out = matrix + (first / kColumns * rows + row) * kColumns + first % kColumns;
+  uint8_t* out =
+      matrix + (first / kColumns * row_count + value.places.row(k)) * kColumns + first % kColumns;
   *reinterpret_cast<uint4*>(out) = make_uint4(words[0], words[1], words[2], words[3]);
 }
 
@@ -145,9 +147,11 @@ __global__ void direct_kernel(const learning::Slot* slots, LinearValue value, ui
 void fill(const LinearFillJob& job) {
   const Device& device = job.context.device;
   LARCH_CUDA_CHECK(cudaSetDevice(device.index));
-  const Buffer<uint32_t> index(device, job.samples);
+  const Buffer<uint32_t> index(device, job.samples), rows(device, job.rows);
   Places places = on_device(job.places, index);
-  places.selected = static_cast<int64_t>(job.matrix.rows);
+  const auto row_count = static_cast<int64_t>(job.matrix.rows);
+  places.selected = rows.empty() ? row_count : static_cast<int64_t>(rows.size());
+  places.rows = rows.data();
   if (places.selected == 0) return;
   if (const auto* direct = dynamic_cast<const DirectColumns*>(&job.prepared)) {
     constexpr int kThreads = 128;
@@ -157,7 +161,7 @@ void fill(const LinearFillJob& job) {
     direct_kernel<<<grid, kThreads, 0, larch::cuda::stream_of(device)>>>(
         direct->on_device.data(),
         LinearValue{columns.device_features.data(), columns.device_taps.data(), places},
-        job.matrix.codes.data());
+        job.matrix.codes.data(), row_count);
     larch::cuda::check_launch("direct_kernel");
     return;
   }
@@ -165,8 +169,8 @@ void fill(const LinearFillJob& job) {
   const int limit = larch::cuda::most_shared_bytes(device);
   for (const ChannelColumns& channel : plan.channels) {
     CodesJob codes{
-        plan.on_device.data(),  plan.groups.data(), plan.staged_taps.data(), places, channel,
-        job.matrix.codes.data()};
+        plan.on_device.data(),   plan.groups.data(), plan.staged_taps.data(), places, channel,
+        job.matrix.codes.data(), row_count};
     const size_t part = static_cast<size_t>(channel.extent.x) *
                         static_cast<size_t>(channel.extent.y) *
                         static_cast<size_t>(channel.extent.z) * sizeof(uint32_t);

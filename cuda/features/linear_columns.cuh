@@ -44,8 +44,10 @@ struct Places {
   int64_t sample_count;
   const uint32_t* index;  ///< null: sample k is number k
   int64_t selected;
+  const uint32_t* rows = nullptr;  ///< of a matrix; null: row k is of sample k
 
   __device__ int64_t sample(int64_t k) const { return index != nullptr ? index[k] : k; }
+  __device__ int64_t row(int64_t k) const { return rows != nullptr ? rows[k] : k; }
 };
 inline Places on_device(const SamplePlaces& places, const Buffer<uint32_t>& index) {
   return {places.integral, places.bases, static_cast<int64_t>(places.count), index.data(),

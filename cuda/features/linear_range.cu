@@ -5,14 +5,14 @@
 #include "cuda/learning/order_statistics.cuh"
 
 namespace larch::features::cuda {
-std::vector<learning::CodeMap> range(const LinearRangeJob& job) {
+void range(const LinearRangeJob& job) {
   const Device& device = job.context.device;
   LARCH_CUDA_CHECK(cudaSetDevice(device.index));
   const Buffer<uint32_t> index(device, job.samples);
   const LinearValue value{job.columns.device_features.data(), job.columns.device_taps.data(),
                           on_device(job.places, index)};
-  return learning::cuda::range_columns(value, job.columns.features.size(), job.samples.size(),
-                                       device);
+  learning::cuda::add_ends(value, job.columns.features.size(), job.samples.size(), job.ends,
+                           device);
 }
 
 }  // namespace larch::features::cuda

@@ -13,13 +13,14 @@ namespace larch::learning::cuda {
 constexpr int kSortThreads = 256, kSortItems = 16;
 static_assert(size_t{kSortThreads} * kSortItems == kMaximumRanged);
 
-/// The code map of a column from the order statistics of its values: a block sorts those of one
-/// column. `value(column, k)` is trivially copyable and gives the value at sample k < samples.
+/// The smallest and the largest values of a column, `keep` of each at `ends`: a block sorts those
+/// of one column. `value(column, k)` is trivially copyable and gives the value at sample k <
+/// samples.
 template <class Value>
-__global__ void range_kernel(const __grid_constant__ Value value, int64_t samples, CodeMap* maps) {
+__global__ void range_kernel(const __grid_constant__ Value value, int samples, int keep,
+                             int32_t* ends) {
   using Sort = cub::BlockRadixSort<int32_t, kSortThreads, kSortItems>;
   __shared__ typename Sort::TempStorage storage;
-  __shared__ int32_t low, high;
   int32_t values[kSortItems];
 #pragma unroll
   for (int i = 0; i < kSortItems; ++i) {
@@ -27,26 +28,30 @@ __global__ void range_kernel(const __grid_constant__ Value value, int64_t sample
     values[i] = k < samples ? value(blockIdx.x, k) : INT32_MAX;
   }
   Sort(storage).Sort(values);
-  const auto n = static_cast<size_t>(samples);
+  int32_t* low = ends + int64_t{2} * keep * blockIdx.x;
+  int32_t* high = low + keep;
   for (int i = 0; i < kSortItems; ++i) {
-    const size_t rank = static_cast<size_t>(threadIdx.x) * kSortItems + static_cast<size_t>(i);
-    if (rank == low_rank(n)) low = values[i];
-    if (rank == high_rank(n)) high = values[i];
+    const int rank = static_cast<int>(threadIdx.x) * kSortItems + i;
+    if (rank < keep) low[rank] = values[i];
+    if (rank < samples && rank >= samples - keep) high[rank - (samples - keep)] = values[i];
+    if (rank < keep - samples) high[rank] = INT32_MIN;
   }
-  __syncthreads();
-  if (threadIdx.x == 0) maps[blockIdx.x] = make_code_map(low, high);
 }
 
-/// Returns the code maps of so many columns.
+/// Adds the values of so many columns at samples to `all`.
 template <class Value>
-std::vector<CodeMap> range_columns(const Value& value, size_t columns, size_t samples,
-                                   const Device& device) {
-  Buffer<CodeMap> maps(device, columns);
-  if (columns == 0) return {};
+void add_ends(const Value& value, size_t columns, size_t samples, ColumnEnds& all,
+              const Device& device) {
+  if (columns == 0) return;
+  Buffer<int32_t> ends(device, 2 * columns * all.keep);
   range_kernel<<<static_cast<unsigned>(columns), kSortThreads, 0, larch::cuda::stream_of(device)>>>(
-      value, static_cast<int64_t>(samples), maps.data());
+      value, static_cast<int>(samples), static_cast<int>(all.keep), ends.data());
   larch::cuda::check_launch("range_kernel");
-  return maps.to_vector();
+  const std::vector<int32_t> found = ends.to_vector();
+  for (size_t k = 0; k < found.size(); ++k) {
+    const size_t column = k / all.keep / 2;
+    k / all.keep % 2 == 0 ? all.insert_low(column, found[k]) : all.insert_high(column, found[k]);
+  }
 }
 
 }  // namespace larch::learning::cuda

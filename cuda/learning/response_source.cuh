@@ -57,12 +57,12 @@ class ResponseSource final : public learning::ResponseSource<Response> {
 
   Device device() const override { return device_; }
 
-  std::vector<CodeMap> range(std::span<const uint32_t> samples, const Context&) const override {
-    check_ranged(samples.size());
+  void add_ends(std::span<const uint32_t> samples, ColumnEnds& ends,
+                const Context&) const override {
     LARCH_CUDA_CHECK(cudaSetDevice(device_.index));
     const Buffer<uint32_t> index(device_, samples);
     const ResponseAt<Response> value{this->response(), index.data()};
-    return range_columns(value, this->columns(), samples.size(), device_);
+    cuda::add_ends(value, this->columns(), samples.size(), ends, device_);
   }
 
   void fill(const PreparedColumns& columns, std::span<const uint32_t> samples,

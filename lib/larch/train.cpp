@@ -10,6 +10,7 @@
 
 #include "larch/config/config.h"
 #include "larch/core/error.h"
+#include "larch/core/text.h"
 #include "larch/features/box.h"
 #include "larch/forest/train.h"
 #include "larch/hdn/train/train.h"
@@ -76,11 +77,11 @@ void add_structures(const voxels::TrainingVolume& volume, std::optional<int> bac
 void fit_boxes(voxels::ForestConfig& forest, std::optional<int> background,
                const std::vector<voxels::TrainingVolume>& volumes, const Context& context) {
   const bool planar = std::all_of(volumes.begin(), volumes.end(),
-                                  [](const auto& v) { return v.voxels.size().z == 1; });
+                                  [](const auto& v) { return v.grid().size.z == 1; });
   std::vector<double> images, structures;
   for (const voxels::TrainingVolume& volume : volumes) {
-    images.push_back(edge_of(volume.voxels.size(), planar));
-    add_structures(volume, background, planar, structures);
+    images.push_back(edge_of(volume.grid().size, planar));
+    add_structures(*volume.fetch(), background, planar, structures);
   }
   if (structures.empty()) return;  // the training says what is wrong
   const double image = median(images), structure = median(structures);
@@ -236,8 +237,32 @@ voxels::TrainingVolume prepare(const TrainingCase& c, const image::ModelSpace& s
   return volume;
 }
 
+/// Moves volumes to the disk, to the folder of the checkpoint, when those before them take a third
+/// of what the training may take on the CPU, or half of the host's memory.
+class Stower {
+ public:
+  Stower(const voxels::TrainConfig& config, const std::string& checkpoint, const Context& context)
+      : folder_(folder_of(checkpoint)) {
+    const bool is_bound = config.memory_bytes > 0 && !context.device.is_cuda();
+    left_ = is_bound ? config.memory_bytes / 3
+                     : static_cast<int64_t>(free_memory_bytes(Device::cpu()) / 2);
+  }
+  void add(voxels::TrainingVolume& volume) {
+    left_ -= volume.bytes();
+    if (left_ >= 0) return;
+    if (!scratch_) scratch_ = std::make_shared<voxels::Scratch>(folder_);
+    left_ += volume.bytes();
+    volume.stow(scratch_);
+  }
+
+ private:
+  std::string folder_;
+  int64_t left_ = 0;
+  std::shared_ptr<voxels::Scratch> scratch_{};
+};
+
 Material make_material(const TrainingCases& cases, const voxels::TrainConfig& config,
-                       const Context& context) {
+                       const std::string& checkpoint, const Context& context) {
   voxels::check_config(config, context.seed);
   std::vector<Grid> grids;
   for (size_t i = 0; i < cases.ids.size() && config.space.spacing_mm.empty(); ++i) {
@@ -248,9 +273,11 @@ Material make_material(const TrainingCases& cases, const voxels::TrainConfig& co
   choose_classifier(material.config, asks_labels(config) ? label_values(cases, config) : seen,
                     context);
   voxels::check_config(material.config, context.seed);
+  Stower stower(config, checkpoint, context);
   for_each_case(cases, context, [&](size_t i, const TrainingCase& c) {
     material.volumes.push_back(prepare(c, material.space, material.config, seen, context));
     material.volumes.back().of_case = i;
+    stower.add(material.volumes.back());
   });
   // Models do not depend on the order of the cases.
   std::vector<int>& ignored = material.config.labels.ignore;
@@ -423,6 +450,40 @@ double held_out_fraction(const voxels::TrainConfig& config, size_t volumes) {
   return config.validation.fraction.value_or(volumes < 20 ? 0 : 0.15);
 }
 
+std::string memory_of_training(const std::vector<Grid>& grids, const image::ModelSpace& space,
+                               const voxels::TrainConfig& given, const Context& context) {
+  const voxels::TrainConfig config = voxels::with_constants(given);
+  const size_t components = std::max<size_t>(1, config.space.components.size());
+  const auto channels = voxels::channel_specs(config.features, components);
+  const auto bytes_of_voxel = static_cast<int64_t>(2 * components + (is_forest(config) ? 4 : 2));
+  const voxels::SampleConfig& drawn = config.samples;
+  std::vector<Vec3i> sizes;
+  size_t samples = 0;
+  int64_t volumes = 0;
+  for (const Grid& grid : grids) {
+    const Grid in_space = image::model_grid(grid, space);
+    sizes.push_back(in_space.size);
+    volumes += in_space.voxels() * bytes_of_voxel;
+    samples += is_forest(config) ? forest::samples_of(in_space, config.forest)
+                                 : static_cast<size_t>(drawn.positives_per_volume) +
+                                       static_cast<size_t>(drawn.negatives_per_volume);
+  }
+  voxels::MemoryNeeds needs = is_forest(config)
+                                  ? forest::needs_of_forest(config, samples, channels.size())
+                                  : voxels::needs_of_trees(config, samples, channels.size());
+  needs.volumes = std::min(volumes, config.memory_bytes / 3);
+  const Vec3i reach =
+      is_forest(config) ? forest::reach_of(config, channels, context.seed)
+                        : features::reach_along(voxels::make_pool(config, channels, context.seed));
+  const voxels::PortionPlan plan = voxels::plan_portions(sizes, channels, reach, needs, context);
+  int64_t all = 0;
+  for (const auto& layouts : plan.layouts) all += 4 * image::total_elements(layouts);
+  return "memory: " + bytes_text(all) + " for the channels of all volumes on " +
+         to_string(context.device) + ", " + bytes_text(4 * plan.elements) + " of them at a time (" +
+         std::to_string(plan.portions()) + " portions), " + bytes_text(plan.bytes_left) +
+         " for codes";
+}
+
 std::set<int> label_values(const TrainingCases& cases, const voxels::TrainConfig& config) {
   std::set<int> values;
   for (const DatasetLabel& label : cases.declared) {
@@ -441,7 +502,7 @@ std::set<int> label_values(const TrainingCases& cases, const voxels::TrainConfig
 TrainResult train_trees(const TrainingCases& cases, const voxels::TrainConfig& config,
                         const TrainingRun& run, const Context& context) {
   const Turn turn = context.turn();
-  Material material = make_material(cases, config, turn.context());
+  Material material = make_material(cases, config, run.checkpoint, turn.context());
   if (is_forest(material.config)) {
     return grow<forest::PartialForest>(
         material, run,

@@ -137,6 +137,11 @@ std::set<int> label_values(const TrainingCases& cases, const voxels::TrainConfig
 /// configuration gives the spacing.
 image::ModelSpace model_space(const std::vector<Grid>& grids, const voxels::SpaceConfig& config);
 
+/// Says what a training of trees or forests on images on these grids takes on the device of the
+/// context, and in how many portions. The classifier is chosen. Throws MemoryError.
+std::string memory_of_training(const std::vector<Grid>& grids, const image::ModelSpace& space,
+                               const voxels::TrainConfig& config, const Context& context);
+
 /// A network without detectors, and boundaries without shapes, as a training begins with; they
 /// complete the configuration. Throw UsageError, and InputError for a network without a
 /// structure.

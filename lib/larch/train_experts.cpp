@@ -21,18 +21,34 @@
 namespace larch {
 namespace {
 
-/// Returns the probability of the structures together.
-Volume<float> structure_probability(const pbt::Model& model, const voxels::TrainingVolume& volume,
-                                    const Context& context) {
-  return pbt::evaluate_volume({model, context.device}, volume.components(), {}, 0, context);
+/// Returns what an evaluation may take, on the CPU beside the volumes.
+int64_t bytes_of_evaluation(const voxels::TrainConfig& config, const Context& context) {
+  if (config.memory_bytes == 0) return voxels::default_memory_bytes(context.device);
+  return config.memory_bytes / (context.device.is_cuda() ? 1 : 4);
 }
-Volume<float> structure_probability(const forest::Model& model,
-                                    const voxels::TrainingVolume& volume, const Context& context) {
+
+pbt::ResidentModel resident(const pbt::Model& model, const Device& device) {
+  return {model, device};
+}
+forest::ResidentModel resident(const forest::Model& model, const Device& device) {
+  return {model, device};
+}
+
+/// Returns the probability of the structures together.
+Volume<float> structure_probability(const pbt::ResidentModel& model,
+                                    const voxels::TrainingVolume& volume,
+                                    const voxels::TrainConfig& config, const Context& context) {
+  return pbt::evaluate_volume(model, volume.components(), {}, bytes_of_evaluation(config, context),
+                              context);
+}
+Volume<float> structure_probability(const forest::ResidentModel& model,
+                                    const voxels::TrainingVolume& volume,
+                                    const voxels::TrainConfig& config, const Context& context) {
   forest::Wanted wanted;
   wanted.distribution = true;
-  const auto maps =
-      forest::evaluate_volume({model, context.device}, volume.components(), wanted, 0, context);
-  return mapped<float>(maps.distribution[static_cast<size_t>(model.background)],
+  const auto maps = forest::evaluate_volume(model, volume.components(), wanted,
+                                            bytes_of_evaluation(config, context), context);
+  return mapped<float>(maps.distribution[static_cast<size_t>(model.model.background)],
                        [](float p) { return 1 - p; });
 }
 
@@ -108,9 +124,8 @@ struct Comparison {
     }
   }
   /// The atlases of the case and of its group do not vote.
-  void add(size_t number, int steps, const Context& context) {
+  void add(size_t number, int steps, int64_t memory_bytes, const Context& context) {
     const experts::TrainingCase& one = cases[number];
-    const int64_t memory_bytes = voxels::default_memory_bytes(context.device);
     add_case(one.probability, one.part, trees);
     const auto fold = static_cast<size_t>(one.fold);
     auto parts = experts::look_again(trained.without_fold[fold], without_fold[fold], one.image,
@@ -128,18 +143,21 @@ struct Comparison {
   }
 };
 
-/// Keeps the experts that are better than trees or that are `wanted` anyway, and the atlases that
+/// Keeps the experts that are better than trees or that are wanted anyway, and the atlases that
 /// are better than experts alone, with their threshold.
 template <class M>
 void keep_better(M& model, experts::Trained trained,
-                 const std::vector<experts::TrainingCase>& cases, bool wanted,
+                 const std::vector<experts::TrainingCase>& cases, const voxels::TrainConfig& config,
                  voxels::TrainReport& report, const Context& context) {
   Comparison unseen(trained, cases, context.device);
-  for (size_t i = 0; i < cases.size(); ++i) unseen.add(i, model.space.intensity.steps, context);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    unseen.add(i, model.space.intensity.steps, bytes_of_evaluation(config, context), context);
+  }
   const auto alone = unseen.trees.best(), voted = unseen.atlases.best();
   auto better = unseen.experts.best();
   if (!alone || !better) throw InputError("experts: no voxel of the cases is of a structure");
-  const bool kept = wanted || std::max(better->dice, voted ? voted->dice : 0) > alone->dice;
+  const bool kept =
+      config.experts == true || std::max(better->dice, voted ? voted->dice : 0) > alone->dice;
   char text[160];
   std::snprintf(text, sizeof text,
                 "Dice of cases that were not learned from: trees %.4f, experts %.4f at the "
@@ -222,10 +240,12 @@ std::vector<experts::TrainingCase> unseen_cases(const M& model, voxels::TrainCon
     for (size_t v = 0; v < volumes.size(); ++v) {
       if (is_other(v)) volumes[v] = std::move(*back++);
     }
+    const auto on_device = resident(unseeing, context.device);
     for (size_t v = 0; v < volumes.size(); ++v) {
       if (fold[v] != f) continue;
-      cases.push_back({volumes[v].voxels, structure_probability(unseeing, volumes[v], context),
-                       parts_of(model, volumes[v]), static_cast<int>(f), volumes[v].group});
+      const auto volume = volumes[v].fetch();
+      cases.push_back({volume->voxels, structure_probability(on_device, *volume, config, context),
+                       parts_of(model, *volume), static_cast<int>(f), volume->group});
     }
   }
   return cases;
@@ -253,7 +273,7 @@ void add(M& model, const voxels::TrainConfig& config, std::vector<voxels::Traini
         experts::train(cases, parts, static_cast<int>(folds), model.space.intensity.steps, context);
     add_atlases(cases, static_cast<size_t>(config.fusion.atlases), model.space.intensity.steps,
                 trained.all, context);
-    keep_better(model, std::move(trained), cases, config.experts == true, report, context);
+    keep_better(model, std::move(trained), cases, config, report, context);
   } catch (const InputError& error) {
     if (config.needs_experts()) throw;
     context.info(std::string(error.what()) + "; the model has no experts");

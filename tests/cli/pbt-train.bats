@@ -54,6 +54,25 @@ assert r['status'] == 'done' and r['outputs'] == ['m.pbt'] and r['metrics']['tra
 assert r['metrics']['nodes'] >= 3, r"
 }
 
+@test "--memory: volumes in portions give the same bytes; what is not enough says what is needed" {
+  expect 5 train --list train.tsv --output m.pbt --memory 100K
+  has err.txt "needs at least"
+  expect 5 train --list train.tsv --output m.pbt --memory 100K --dry-run
+  absent m.pbt m.pbt.ckpt
+  local least
+  least=$(python3 -c "
+import re
+number, unit = re.search(r'needs at least ([0-9.]+) (.)iB', open('err.txt').read()).groups()
+print(f'{1.2 * float(number):.2f}{unit}')")
+  expect 0 train --list train.tsv --output m.pbt --memory "$least" --dry-run
+  has err.txt "at a time (3 portions)"
+  expect 0 train --list train.tsv --output m.pbt --memory "$least"
+  has err.txt "in 3 portions"
+  same_as_tiny m.pbt
+  expect 0 train --list train.tsv --output m.pbt --memory 1G --skip-existing
+  has err.txt "skip"
+}
+
 @test "--dataset takes the dataset.json of make-samples, and gives what its train.tsv gives" {
   "$BIN/make-samples" --output-dir s --training 2 --test 1 --size 20,18,16 -q
   expect 0 train --dataset s/dataset.json --output a.pbt

@@ -46,6 +46,14 @@ void check_training(const voxels::TrainConfig& config) {
   forest::TrainHooks hooks;
   hooks.memory_bytes = 2 * 128 * 8 * config.forest.samples_per_volume;
   CHECK(fixtures::same(fixtures::train_forest(volumes, config, cuda_context(), hooks), cpu));
+  voxels::TrainConfig bound = config;
+  bound.memory_bytes = 1 << 16;
+  size_t portions = 0;
+  const auto train = [&](const voxels::TrainConfig& c, const Context& context) {
+    return fixtures::train_forest(volumes, c, context);
+  };
+  CHECK(fixtures::same(fixtures::train_within(bound, cuda_context(), portions, train), cpu));
+  CHECK(portions == volumes.size());
 }
 
 TEST_CASE("forests are the same bytes on both devices, whatever the memory",

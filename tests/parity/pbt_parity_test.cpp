@@ -328,6 +328,23 @@ TEST_CASE("a model trained on a CUDA device equals the one from the CPU") {
   check_training(volumes, config, gpu);
 }
 
+TEST_CASE("volumes in portions give the same model on a CUDA device", "[features::fill]") {
+  const Context gpu = cuda_context();
+  const auto volumes = fixtures::hard_volumes(4);
+  voxels::TrainConfig config = fixtures::small_config();
+  config.mining.enabled = true;
+  config.validation.fraction = 0.25;
+  config.tree.depth = 2;
+  const auto train = [&](const voxels::TrainConfig& c, const Context& context) {
+    return pbt::train_trees(volumes, fixtures::space_of(c), c, {}, nullptr, context);
+  };
+  const pbt::Model whole = train(config, fixtures::context_of(2));
+  config.memory_bytes = 1 << 16;
+  size_t portions = 0;
+  fixtures::check_same_trees(whole, fixtures::train_within(config, gpu, portions, train));
+  CHECK(portions == 4);
+}
+
 TEST_CASE("a training on a CUDA device goes on from any node, whatever is trained together") {
   const Context gpu = cuda_context();
   const auto volumes = fixtures::hard_volumes(3);

@@ -38,7 +38,7 @@ std::vector<ForestClass> find_classes(const std::vector<voxels::TrainingVolume>&
   if (!config.positive.empty()) values = {0, config.class_value};
   for (const auto& volume : volumes) {
     int32_t before = voxels::kUnlabelled;
-    for (const int32_t label : volume.labels) {
+    for (const auto fetched = volume.fetch(); const int32_t label : fetched->labels) {
       if (label != before) values.insert(before = label);
     }
   }
@@ -65,7 +65,8 @@ void draw_voxels(const std::vector<voxels::TrainingVolume>& volumes, std::span<c
                  const std::vector<ForestClass>& classes, int count, uint64_t seed,
                  Labelled& drawn) {
   for (const size_t v : which) {
-    const LabelVolume& labels = volumes[v].labels;
+    const auto volume = volumes[v].fetch();
+    const LabelVolume& labels = volume->labels;
     learning::LowestHashes<int64_t> lowest(count > 0 ? static_cast<size_t>(count)
                                                      : static_cast<size_t>(labels.voxels()));
     for (int64_t i = 0; i < labels.voxels(); ++i) {
@@ -283,19 +284,22 @@ Labelled draw_all(const std::vector<voxels::TrainingVolume>& volumes,
 
 /// Returns the best threshold of the probability of the structures together on whole held-out
 /// volumes; inside, the likelier class wins. None where no class is the background.
-std::optional<voxels::ScoredThreshold> best_threshold(
-    const Model& model, const std::vector<voxels::TrainingVolume>& volumes,
-    std::span<const size_t> held_out, const Context& context) {
+std::optional<voxels::ScoredThreshold> best_threshold(const Model& model,
+                                                      const voxels::TrainingImages& images,
+                                                      std::span<const size_t> held_out,
+                                                      const Context& context) {
   if (model.background < 0) return std::nullopt;
   voxels::ThresholdSearch search(model.classes);
   Wanted wanted;
   wanted.distribution = true;
   const ResidentModel resident(model, context.device);
   for (const size_t v : held_out) {
-    const voxels::TrainingVolume& volume = volumes[v];
+    const auto fetched = images.volumes[v].fetch();
+    const voxels::TrainingVolume& volume = *fetched;
     context.throw_if_stopped("stopped while the held-out volumes were evaluated");
     const LabelVolume& truth = volume.true_labels.empty() ? volume.labels : volume.true_labels;
-    const Maps maps = evaluate_volume(resident, volume.components(), wanted, 0, context);
+    const Maps maps =
+        evaluate_volume(resident, volume.components(), wanted, images.bytes_left, context);
     const Volume<float>& around = maps.distribution[static_cast<size_t>(model.background)];
     for (int64_t i = 0; i < truth.voxels(); ++i) {
       if (truth[i] == voxels::kUnlabelled) continue;
@@ -308,15 +312,14 @@ std::optional<voxels::ScoredThreshold> best_threshold(
 }
 
 /// Says how right each depth is, and finds the threshold.
-void validate(Model& model, const std::vector<voxels::TrainingVolume>& volumes,
-              std::span<const size_t> held_out, voxels::TrainReport* report,
-              const Context& context) {
+void validate(Model& model, const voxels::TrainingImages& images, std::span<const size_t> held_out,
+              voxels::TrainReport* report, const Context& context) {
   const std::vector<double> accuracies = depth_accuracies(model.info);
   for (size_t d = 0; d < accuracies.size(); ++d) {
     context.info("held-out accuracy at depth " + std::to_string(d) + ": " +
                  std::to_string(accuracies[d]));
   }
-  const auto best = best_threshold(model, volumes, held_out, context);
+  const auto best = best_threshold(model, images, held_out, context);
   if (!best) return;
   voxels::store_threshold(*best, model.info, context);
   for (size_t c = 0; report != nullptr && c < best->class_dice.size(); ++c) {
@@ -366,6 +369,29 @@ voxels::TrainingVolume make_training_volume(
   return volume;
 }
 
+size_t samples_of(const Grid& grid, const voxels::ForestConfig& config) {
+  const auto all = static_cast<size_t>(grid.voxels());
+  const auto wanted = static_cast<size_t>(config.samples_per_volume);
+  return wanted == 0 ? all : std::min(all, wanted);
+}
+
+voxels::MemoryNeeds needs_of_forest(const voxels::TrainConfig& config, size_t samples,
+                                    size_t channels) {
+  // Codes of a round, and as much for histograms.
+  const size_t of_round =
+      voxels::bytes_of_sample(static_cast<size_t>(config.forest.round_features));
+  return {config.memory_bytes, static_cast<int64_t>(samples * (8 * channels + 32)),
+          static_cast<int64_t>(2 * samples * of_round)};
+}
+
+Vec3i reach_of(const voxels::TrainConfig& config, std::span<const image::ChannelSpec> channels,
+               uint64_t seed) {
+  Model model;
+  model.info.seed = seed;
+  model.channels.assign(channels.begin(), channels.end());
+  return Pool(config, model, false).reach();
+}
+
 Model train_forest(const std::vector<voxels::TrainingVolume>& volumes,
                    const image::ModelSpace& space, const voxels::TrainConfig& config,
                    const TrainHooks& hooks, voxels::TrainReport* report, const Context& context) {
@@ -379,14 +405,15 @@ Model train_forest(const std::vector<voxels::TrainingVolume>& volumes,
 
   // Channels: integrated on the device; features: drawn for each round.
   const bool planar = std::all_of(volumes.begin(), volumes.end(),
-                                  [](const auto& v) { return v.voxels.size().z == 1; });
+                                  [](const auto& v) { return v.grid().size.z == 1; });
   Pool pool(config, model, planar);
   context.info("training on " + std::to_string(split.train.size()) + " volumes, " +
                std::to_string(drawn.training) + " samples of " + std::to_string(model.classes) +
                " classes, " + std::to_string(model.channels.size()) + " channels; " +
                std::to_string(split.held_out.size()) + " volumes held out");
-  const voxels::TrainingImages images = voxels::load_training_images(
-      volumes, model.channels, config.space.padding, pool.reach(), context);
+  voxels::TrainingImages images = voxels::load_training_images(
+      volumes, model.channels, config.space.padding, pool.reach(), context,
+      needs_of_forest(config, drawn.label.size(), model.channels.size()));
   pool.place(voxels::place_samples(drawn.samples, volumes, images), images,
              voxels::range_samples(drawn.samples, drawn.training, context), context);
 
@@ -402,6 +429,7 @@ Model train_forest(const std::vector<voxels::TrainingVolume>& volumes,
     task.draw = [&](uint32_t round) { return pool.draw(t, round, context); };
     task.kept = pool.is_fixed() ? &kept : nullptr;
     task.memory_bytes = hooks.memory_bytes;
+    if (config.memory_bytes > 0 && hooks.memory_bytes == 0) task.memory_bytes = images.bytes_left;
     if (hooks.resume != nullptr && t < hooks.resume->size()) task.resume = &(*hooks.resume)[t];
     task.after_round = [&](const tree::ForestTree& so_far) {
       context.progress(
@@ -418,7 +446,7 @@ Model train_forest(const std::vector<voxels::TrainingVolume>& volumes,
   }
   add_trees(model, grown, pool, weights);
   held_out.report(model.info, split.held_out.size());
-  validate(model, volumes, split.held_out, report, context);
+  validate(model, images, split.held_out, report, context);
   check_model(model);
   if (report == nullptr) return model;
   report->figures = {{"training_volumes", double(split.train.size())},

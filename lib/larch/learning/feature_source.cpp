@@ -3,16 +3,22 @@
 #include "larch/learning/feature_source.h"
 
 #include <numeric>
+#include <utility>
 
 #include "larch/core/error.h"
 #include "larch/learning/matrix_votes.h"
 
 namespace larch::learning {
 
-void check_ranged(size_t samples) {
-  if (samples >= 1 && samples <= kMaximumRanged) return;
-  throw UsageError("code maps are taken from 1 to " + std::to_string(kMaximumRanged) +
-                   " samples, not from " + std::to_string(samples));
+std::vector<CodeMap> FeatureSource::range(std::span<const uint32_t> samples,
+                                          const Context& context) const {
+  if (samples.empty() || samples.size() > kMaximumRanged) {
+    throw UsageError("code maps are taken from 1 to " + std::to_string(kMaximumRanged) +
+                     " samples, not from " + std::to_string(samples.size()));
+  }
+  ColumnEnds ends(columns(), samples.size());
+  add_ends(samples, ends, context);
+  return ends.maps();
 }
 
 std::vector<Slot> slots_in_order(const FeatureSource& source, const ColumnRequest& request) {
@@ -32,8 +38,16 @@ std::shared_ptr<const PreparedColumns> FeatureSource::prepare(const ColumnReques
   return std::make_shared<const PreparedColumns>(slots_in_order(*this, request), device());
 }
 
-void FeatureSource::vote(const VoteRequest& request, const Context& context) const {
-  vote_through_matrix(*this, request, context);
+void FeatureSource::vote(std::span<const VoteRequest> requests, const Context& context) const {
+  for (const VoteRequest& request : requests) vote_through_matrix(*this, request, context);
+}
+
+std::vector<CodeMap> ColumnEnds::maps() const {
+  std::vector<CodeMap> maps;
+  for (size_t at = 0; at < low.size(); at += keep) {
+    maps.push_back(make_code_map(low[at + keep - 1], high[at]));
+  }
+  return maps;
 }
 
 std::shared_ptr<const PreparedColumns> prepare_all(const FeatureSource& source,
@@ -57,16 +71,29 @@ Votes cast_votes(const FeatureSource& source, std::span<const WeakClassifier> we
   votes.samples = samples.size();
   votes.words = (weaks.size() + 31) / 32;
   votes.bits.assign(votes.samples * votes.words, 0);
-  if (!votes.bits.empty()) source.vote({weaks, samples, votes.bits, {}}, context);
+  const VoteRequest request{weaks, samples, votes.bits, {}};
+  if (!votes.bits.empty()) source.vote({&request, 1}, context);
   return votes;
+}
+
+std::vector<std::vector<int32_t>> strong_scores(const FeatureSource& source,
+                                                std::span<const ScoreRequest> requests,
+                                                const Context& context) {
+  std::vector<std::vector<int32_t>> scores;
+  std::vector<VoteRequest> asked;
+  for (const auto& [weaks, samples] : requests) {
+    std::vector<int32_t>& h = scores.emplace_back(samples.size(), 0);
+    if (!samples.empty() && !weaks.empty()) asked.push_back({weaks, samples, {}, h});
+  }
+  if (!asked.empty()) source.vote(asked, context);
+  return scores;
 }
 
 std::vector<int32_t> strong_scores(const FeatureSource& source,
                                    std::span<const WeakClassifier> weaks,
                                    std::span<const uint32_t> samples, const Context& context) {
-  std::vector<int32_t> scores(samples.size(), 0);
-  if (!scores.empty() && !weaks.empty()) source.vote({weaks, samples, {}, scores}, context);
-  return scores;
+  const ScoreRequest request{weaks, {samples.begin(), samples.end()}};
+  return std::move(strong_scores(source, {&request, 1}, context)[0]);
 }
 
 }  // namespace larch::learning

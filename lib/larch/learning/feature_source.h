@@ -35,6 +35,38 @@ struct VoteRequest {
   std::span<int32_t> scores;  ///< H of the strong classifier that they are, Q20
 };
 
+/// Most samples that a code map is taken from.
+constexpr size_t kMaximumRanged = 4096;
+
+/// The smallest and the largest values of columns so far: the order statistics of a code map lie so
+/// near the ends that no more are needed.
+struct ColumnEnds {
+  size_t keep;
+  std::vector<int32_t> low, high;  ///< [column][keep], ascending
+
+  /// `samples`: that there will be at each column.
+  ColumnEnds(size_t columns, size_t samples)
+      : keep(low_rank(samples) + 1),
+        low(columns * keep, INT32_MAX),
+        high(columns * keep, INT32_MIN) {}
+
+  void insert_low(size_t column, int32_t value) {
+    int32_t* const ends = &low[column * keep];
+    if (value >= ends[keep - 1]) return;
+    size_t at = keep - 1;
+    for (; at > 0 && ends[at - 1] > value; --at) ends[at] = ends[at - 1];
+    ends[at] = value;
+  }
+  void insert_high(size_t column, int32_t value) {
+    int32_t* const ends = &high[column * keep];
+    if (value <= ends[0]) return;
+    size_t at = 0;
+    for (; at + 1 < keep && ends[at + 1] < value; ++at) ends[at] = ends[at + 1];
+    ends[at] = value;
+  }
+  std::vector<CodeMap> maps() const;
+};
+
 /// Where the feature matrix comes from: columns with names and prices, and a list of samples that
 /// are known by their index alone. What a sample is, where it lies and how a feature is computed
 /// there is the source's business; the learner asks for integers. The same request gives the same
@@ -56,8 +88,10 @@ class FeatureSource {
   /// Returns the code map of each column: the order statistics low_rank and high_rank of its values
   /// at `samples`. A column whose statistics are equal is never chosen. Throws UsageError where
   /// there are more than kMaximumRanged samples, or none.
-  virtual std::vector<CodeMap> range(std::span<const uint32_t> samples,
-                                     const Context& context) const = 0;
+  std::vector<CodeMap> range(std::span<const uint32_t> samples, const Context& context) const;
+  /// Adds the values of all columns at samples, at most kMaximumRanged.
+  virtual void add_ends(std::span<const uint32_t> samples, ColumnEnds& ends,
+                        const Context& context) const = 0;
 
   /// Returns what fill needs to know of the columns of a request, made once for many calls. Without
   /// a way of its own a source leaves them in their order.
@@ -70,15 +104,10 @@ class FeatureSource {
   virtual void fill(const PreparedColumns& columns, std::span<const uint32_t> samples,
                     FeatureMatrix& matrix, const Context& context) const = 0;
 
-  /// Without a way of its own a source answers through the matrix.
-  virtual void vote(const VoteRequest& request, const Context& context) const;
+  /// Answers all requests, which may cost little more than one of them. Without a way of its own a
+  /// source answers through the matrix.
+  virtual void vote(std::span<const VoteRequest> requests, const Context& context) const;
 };
-
-/// Most samples that a code map is taken from.
-constexpr size_t kMaximumRanged = 4096;
-
-/// Throws the UsageError of FeatureSource::range.
-void check_ranged(size_t samples);
 
 /// Returns all columns of a source with the same index in `maps`.
 std::shared_ptr<const PreparedColumns> prepare_all(const FeatureSource& source,
@@ -108,8 +137,15 @@ struct Votes {
 Votes cast_votes(const FeatureSource& source, std::span<const WeakClassifier> weaks,
                  std::span<const uint32_t> samples, const Context& context);
 
-/// H of the strong classifier that these weak classifiers (at most kMaximumWeaks) are, Q20, at
-/// samples.
+/// Samples that are asked for H of a strong classifier.
+struct ScoreRequest {
+  std::span<const WeakClassifier> weaks;  ///< at most kMaximumWeaks
+  std::vector<uint32_t> samples;
+};
+/// H of the strong classifier that the weak classifiers are, Q20, at samples; of each request.
+std::vector<std::vector<int32_t>> strong_scores(const FeatureSource& source,
+                                                std::span<const ScoreRequest> requests,
+                                                const Context& context);
 std::vector<int32_t> strong_scores(const FeatureSource& source,
                                    std::span<const WeakClassifier> weaks,
                                    std::span<const uint32_t> samples, const Context& context);

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -39,22 +38,15 @@ class ResponseSource : public FeatureSource {
     return prices_.empty() ? Price{} : prices_[column];
   }
 
-  std::vector<CodeMap> range(std::span<const uint32_t> samples,
-                             const Context& context) const override {
-    check_ranged(samples.size());
-    std::vector<CodeMap> maps(columns_);
-    parallel_for(context.threads, static_cast<int64_t>(columns_), 1, [&](int64_t a, int64_t b) {
-      std::vector<int32_t> values(samples.size());
-      for (int64_t c = a; c < b; ++c) {
-        for (size_t k = 0; k < values.size(); ++k) {
-          values[k] = response_(static_cast<uint32_t>(c), samples[k]);
-        }
-        std::sort(values.begin(), values.end());
-        maps[static_cast<size_t>(c)] =
-            make_code_map(values[low_rank(values.size())], values[high_rank(values.size())]);
+  void add_ends(std::span<const uint32_t> samples, ColumnEnds& ends,
+                const Context& context) const override {
+    parallel_for_each(context.threads, static_cast<int64_t>(columns_), 1, [&](size_t c) {
+      for (const uint32_t sample : samples) {
+        const int32_t value = response_(static_cast<uint32_t>(c), sample);
+        ends.insert_low(c, value);
+        ends.insert_high(c, value);
       }
     });
-    return maps;
   }
 
   void fill(const PreparedColumns& columns, std::span<const uint32_t> samples,

@@ -225,9 +225,10 @@ std::string labels_cell(const std::map<int32_t, int64_t>& counts) {
   return text.empty() ? "-" : text;
 }
 
-/// The table of the cases, their problems, and what can be said of their labels together.
+/// The table of the cases, their problems, and what can be said of their labels together. Chooses
+/// the classifier.
 void describe_cases(const TrainingFiles& files, const std::vector<SurveyedCase>& surveyed,
-                    voxels::TrainConfig config, Plan& plan, const Context& context) {
+                    voxels::TrainConfig& config, Plan& plan, const Context& context) {
   const std::vector<Case>& cases = files.cases;
   plan.table = {{"id", "voxels", "spacing_mm", "class", "other", "ignored", "labels"}};
   ClassCounts all;
@@ -281,8 +282,7 @@ void describe_cases(const TrainingFiles& files, const std::vector<SurveyedCase>&
 
 }  // namespace
 
-Plan plan_training(const TrainingFiles& files, const voxels::TrainConfig& config,
-                   const Context& context) {
+Plan plan_training(const TrainingFiles& files, voxels::TrainConfig config, const Context& context) {
   voxels::check_config(config, context.seed);
   const std::vector<SurveyedCase> surveyed = survey(files, config, context);
   Plan plan;
@@ -296,6 +296,8 @@ Plan plan_training(const TrainingFiles& files, const voxels::TrainConfig& config
   std::snprintf(text, sizeof text, "model space: voxels of %.4gx%.4gx%.4g mm", space.spacing_mm.x,
                 space.spacing_mm.y, space.spacing_mm.z);
   plan.notes.emplace_back(text);
+  note_failure(plan, "",
+               [&] { plan.notes.push_back(memory_of_training(grids, space, config, context)); });
   return plan;
 }
 

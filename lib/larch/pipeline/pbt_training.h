@@ -28,7 +28,6 @@ void add_plot(const std::string& path, const models::AnyModel& model, Outputs& o
 /// Finds by the label maps and the headers of the images what train_voxels would refuse before the
 /// training begins, and makes a table of the cases. Problems of single cases are in the plan;
 /// throws the rest.
-Plan plan_training(const TrainingFiles& files, const voxels::TrainConfig& config,
-                   const Context& context);
+Plan plan_training(const TrainingFiles& files, voxels::TrainConfig config, const Context& context);
 
 }  // namespace larch::pipeline

@@ -10,17 +10,21 @@
 #include <numeric>
 #include <utility>
 
+#include <unistd.h>
+
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/core/random_math.h"
+#include "larch/core/text.h"
 #include "larch/data/volume.h"
+#include "larch/learning/feature_matrix.h"
 #include "larch/learning/lowest_hash.h"
+#include "larch/voxels/slabs.h"
 
 namespace larch::voxels {
 namespace {
 
 constexpr auto kIgnored = static_cast<uint8_t>(VoxelClass::kIgnored);
-constexpr auto kPositive = static_cast<uint8_t>(VoxelClass::kPositive);
 
 bool contains(const std::vector<int>& values, int value) {
   return std::find(values.begin(), values.end(), value) != values.end();
@@ -51,6 +55,7 @@ LabelVolume spread(const LabelVolume& values, int threads, const Pick& pick) {
 /// Drawn voxels of a volume, ascending, and the mass of those of each class.
 struct Drawn {
   std::vector<int64_t> voxels;
+  std::vector<uint8_t> positive;
   uint64_t mass[2];
 };
 
@@ -85,24 +90,24 @@ Drawn draw(const Volume<uint8_t>& classes, const std::array<size_t, 2>& counts, 
   drawn.voxels.resize(of_class[0].size() + of_class[1].size());
   std::merge(of_class[0].begin(), of_class[0].end(), of_class[1].begin(), of_class[1].end(),
              drawn.voxels.begin());
+  for (const int64_t voxel : drawn.voxels) drawn.positive.push_back(classes[voxel]);
   return drawn;
 }
 
-VolumeLayouts layouts_of_volumes(std::span<const Vec3i> sizes,
-                                 std::span<const image::ChannelSpec> channels, const Vec3i& pad) {
-  VolumeLayouts all;
-  for (const Vec3i& size : sizes) all.layouts.push_back(image::layouts_for(size, channels, pad));
+/// Layouts with common strides, without offsets.
+std::vector<std::vector<image::IntegralLayout>> common_layouts(
+    std::span<const Vec3i> sizes, std::span<const image::ChannelSpec> channels, const Vec3i& pad) {
+  std::vector<std::vector<image::IntegralLayout>> all;
+  for (const Vec3i& size : sizes) all.push_back(image::layouts_for(size, channels, pad));
   for (size_t c = 0; c < channels.size(); ++c) {
     Vec3i largest{0, 0, 0};
-    for (const auto& layout : all.layouts) {
-      largest.x = std::max(largest.x, layout[c].stride_size.x);
-      largest.y = std::max(largest.y, layout[c].stride_size.y);
+    for (const auto& layouts : all) {
+      largest.x = std::max(largest.x, layouts[c].stride_size.x);
+      largest.y = std::max(largest.y, layouts[c].stride_size.y);
     }
-    for (auto& layout : all.layouts) {
-      layout[c].stride_size.x = largest.x;
-      layout[c].stride_size.y = largest.y;
-      layout[c].offset = all.elements;
-      all.elements += layout[c].elements();
+    for (auto& layouts : all) {
+      layouts[c].stride_size.x = largest.x;
+      layouts[c].stride_size.y = largest.y;
     }
   }
   return all;
@@ -114,6 +119,85 @@ std::vector<VolumeView<const int16_t>> TrainingVolume::views() const {
   std::vector<VolumeView<const int16_t>> all{voxels.view()};
   for (const Volume<int16_t>& component : further) all.push_back(component.view());
   return all;
+}
+
+Scratch::Scratch(const std::string& folder) {
+  std::string name = (folder.empty() ? std::string(".") : folder) + "/.larch-volumes-XXXXXX";
+  file_ = ::mkstemp(name.data());
+  if (file_ < 0) throw OutputError("cannot keep volumes in '" + name + "'");
+  ::unlink(name.c_str());
+}
+
+Scratch::~Scratch() {
+  ::close(file_);
+}
+
+void Scratch::append(const void* data, size_t bytes) {
+  for (size_t done = 0; done < bytes;) {
+    const ssize_t n = ::pwrite(file_, static_cast<const char*>(data) + done, bytes - done, end_);
+    if (n <= 0) throw OutputError("cannot keep volumes on the disk: is it full?");
+    done += static_cast<size_t>(n);
+    end_ += n;
+  }
+}
+
+void Scratch::read(int64_t at, void* data, size_t bytes) const {
+  for (size_t done = 0; done < bytes;) {
+    const ssize_t n = ::pread(file_, static_cast<char*>(data) + done, bytes - done,
+                              at + static_cast<int64_t>(done));
+    if (n <= 0) throw OutputError("cannot read volumes that were kept on the disk");
+    done += static_cast<size_t>(n);
+  }
+}
+
+namespace {
+
+/// Calls `use` with each of the arrays of a volume.
+template <class V, class Use>
+void for_arrays(V& volume, const Use& use) {
+  use(volume.voxels);
+  for (auto& component : volume.further) use(component);
+  use(volume.classes);
+  use(volume.truth);
+  use(volume.labels);
+  use(volume.true_labels);
+}
+
+}  // namespace
+
+void TrainingVolume::stow(std::shared_ptr<Scratch> to) {
+  stowed_grid = voxels.grid();
+  place = to->end();
+  for_arrays(*this, [&](auto& volume) {
+    const int64_t count = volume.voxels();
+    to->append(&count, sizeof count);
+    to->append(volume.data(), static_cast<size_t>(count) * sizeof volume[0]);
+    volume = {};
+  });
+  scratch = std::move(to);
+}
+
+std::shared_ptr<const TrainingVolume> TrainingVolume::fetch() const {
+  if (!scratch) return {std::shared_ptr<void>(), this};
+  auto whole = std::make_shared<TrainingVolume>(*this);
+  int64_t at = place;
+  for_arrays(*whole, [&]<class T>(Volume<T>& volume) {
+    int64_t count = 0;
+    scratch->read(at, &count, sizeof count);
+    at += sizeof count;
+    if (count == 0) return;
+    volume = Volume<T>::unfilled(stowed_grid);
+    scratch->read(at, volume.data(), static_cast<size_t>(count) * sizeof(T));
+    at += count * static_cast<int64_t>(sizeof(T));
+  });
+  return whole;
+}
+
+int64_t TrainingVolume::bytes() const {
+  int64_t bytes = voxels.voxels() * 2 + classes.voxels() + truth.voxels() +
+                  4 * (labels.voxels() + true_labels.voxels());
+  for (const Volume<int16_t>& component : further) bytes += 2 * component.voxels();
+  return bytes;
 }
 
 std::vector<Volume<int16_t>> TrainingVolume::components() const {
@@ -227,23 +311,100 @@ void sort_by_digest(std::vector<TrainingVolume>& volumes) {
   std::ranges::stable_sort(volumes, {}, &TrainingVolume::digest);
 }
 
+void throw_lack_of_memory(int64_t needed_bytes, const Context& context) {
+  throw MemoryError("the training needs at least " + bytes_text(needed_bytes / 3 * 4) + " on " +
+                    to_string(context.device) +
+                    ": allow so much (--memory), or use fewer or coarser volumes, features or "
+                    "samples");
+}
+
+PortionPlan plan_portions(std::span<const Vec3i> sizes,
+                          std::span<const image::ChannelSpec> channels, const Vec3i& pad,
+                          const MemoryNeeds& needs, const Context& context) {
+  PortionPlan plan{common_layouts(sizes, channels, pad)};
+  int64_t all = 0, largest = 0, made = 0;  // `made`: with a volume before it is integrated
+  for (size_t v = 0; v < sizes.size(); ++v) {
+    const int64_t own = 4 * image::total_elements(plan.layouts[v]);
+    all += own;
+    largest = std::max(largest, own);
+    made = std::max(made, image::channel_image_bytes(sizes[v], channels) + own / 2);
+  }
+  const bool is_bound = needs.allowed > 0;
+  const int64_t given = is_bound ? needs.allowed : default_memory_bytes(context.device);
+  int64_t room = given - needs.samples - std::max(needs.work, made);
+  if (is_bound && !context.device.is_cuda()) room -= needs.volumes;
+  if (room < largest) throw_lack_of_memory(given + largest - room, context);
+  const int64_t limit = all <= room ? all : std::max(largest, room / 4);
+  int64_t elements = 0;
+  for (auto& layouts : plan.layouts) {
+    const bool is_first = plan.portion.empty();
+    const bool fits = 4 * (elements + image::total_elements(layouts)) <= limit;
+    plan.portion.push_back(is_first ? 0 : plan.portion.back() + (fits ? 0 : 1));
+    if (!fits) elements = 0;
+    for (image::IntegralLayout& layout : layouts) {
+      layout.offset = elements;
+      elements += layout.elements();
+    }
+    plan.elements = std::max(plan.elements, elements);
+  }
+  constexpr int64_t kEvaluation = int64_t{64} << 20;  // a thin slab with what models take
+  plan.bytes_left = std::max(room - 4 * plan.elements + std::max(needs.work, made), kEvaluation);
+  return plan;
+}
+
+size_t bytes_of_sample(size_t columns) {
+  constexpr size_t kWidth = learning::kCudaWidth;
+  return (columns + kWidth - 1) / kWidth * kWidth + 32;
+}
+
+size_t samples_at_once(size_t columns, int64_t bytes, const Device& device) {
+  if (bytes == 0 || !device.is_cuda()) return 0;
+  return std::max<size_t>(1, static_cast<size_t>(bytes) / bytes_of_sample(columns));
+}
+
+int64_t bytes_beside_codes(size_t samples, size_t columns, int64_t allowed,
+                           const Context& context) {
+  const auto codes = static_cast<int64_t>(samples * bytes_of_sample(columns));
+  if (allowed > 0 && allowed < 2 * codes) throw_lack_of_memory(2 * codes, context);
+  return allowed > 0 ? allowed - codes : 0;
+}
+
+MemoryNeeds needs_of_trees(const TrainConfig& config, size_t samples, size_t channels) {
+  const size_t of_node = std::min(samples, static_cast<size_t>(config.tree.selected_positives) +
+                                               static_cast<size_t>(config.tree.selected_negatives));
+  const size_t matrix = of_node * bytes_of_sample(static_cast<size_t>(config.features.count));
+  return {config.memory_bytes, static_cast<int64_t>(samples * (8 * channels + 32)),
+          static_cast<int64_t>(matrix)};
+}
+
+void TrainingImages::load(uint32_t which, const Context& context) {
+  if (loaded == which) return;
+  loaded = which;
+  for (size_t v = 0; v < volumes.size(); ++v) {
+    if (portion[v] != which) continue;
+    image::integrate(volumes[v].fetch()->views(), channels, padding, layouts[v], data, context);
+  }
+}
+
 TrainingImages load_training_images(const std::vector<TrainingVolume>& volumes,
                                     std::span<const image::ChannelSpec> channels,
                                     image::Padding padding, const Vec3i& pad,
-                                    const Context& context) {
-  TrainingImages images;
-  images.channels.assign(channels.begin(), channels.end());
+                                    const Context& context, MemoryNeeds needs) {
   std::vector<Vec3i> sizes;
-  sizes.reserve(volumes.size());
-  for (const TrainingVolume& volume : volumes) sizes.push_back(volume.voxels.size());
-  VolumeLayouts all = layouts_of_volumes(sizes, channels, pad);
-  images.layouts = std::move(all.layouts);
-  images.data = Buffer<uint32_t>(context.device, static_cast<size_t>(all.elements));
-  images.data.set_zero();  // common strides leave gaps that the sums along z run over
-  for (size_t v = 0; v < volumes.size(); ++v) {
-    image::integrate(volumes[v].views(), channels, padding, images.layouts[v], images.data,
-                     context);
+  for (const TrainingVolume& volume : volumes) {
+    sizes.push_back(volume.grid().size);
+    needs.volumes += volume.bytes();
   }
+  TrainingImages images{plan_portions(sizes, channels, pad, needs, context), volumes};
+  images.channels.assign(channels.begin(), channels.end());
+  images.padding = padding;
+  images.data = Buffer<uint32_t>(context.device, static_cast<size_t>(images.elements));
+  images.data.set_zero();  // common strides leave gaps that the sums along z run over
+  if (images.portions() > 1) {
+    context.info("the volumes are trained on in " + std::to_string(images.portions()) +
+                 " portions");
+  }
+  images.load(0, context);
   return images;
 }
 
@@ -253,14 +414,14 @@ SampleSet draw_samples(const std::vector<TrainingVolume>& volumes, std::span<con
   const std::array<size_t, 2> counts{static_cast<size_t>(config.negatives_per_volume),
                                      static_cast<size_t>(config.positives_per_volume)};
   parallel_for_each(threads, static_cast<int64_t>(which.size()), 1, [&](size_t k) {
-    drawn[k] = draw(volumes[which[k]].classes, counts, seed, which[k]);
+    drawn[k] = draw(volumes[which[k]].fetch()->classes, counts, seed, which[k]);
   });
   SampleSet set;
   for (size_t k = 0; k < which.size(); ++k) {
     const size_t v = which[k];
-    for (const int64_t voxel : drawn[k].voxels) {
-      const bool is_positive = volumes[v].classes[voxel] == kPositive;
-      set.add(v, voxel, is_positive, drawn[k].mass[is_positive ? 1 : 0]);
+    for (size_t i = 0; i < drawn[k].voxels.size(); ++i) {
+      const uint8_t positive = drawn[k].positive[i];
+      set.add(v, drawn[k].voxels[i], positive == 1, drawn[k].mass[positive]);
     }
   }
   return set;
@@ -277,17 +438,27 @@ std::vector<uint32_t> range_samples(const SampleSet& samples, size_t count,
 }
 
 features::SamplePlaces place_samples(SampleSet& samples, const std::vector<TrainingVolume>& volumes,
-                                     const TrainingImages& images) {
+                                     TrainingImages& images) {
   std::vector<int64_t> bases(samples.size() * images.channels.size());
   for (size_t i = 0; i < samples.size(); ++i) {
     const size_t v = samples.volume(i);
-    const Vec3i at = volumes[v].voxels.grid().voxel(samples.voxel(i));
+    const Vec3i at = volumes[v].grid().voxel(samples.voxel(i));
     for (size_t c = 0; c < images.channels.size(); ++c) {
       bases[c * samples.size() + i] = images.layouts[v][c].base(at);
     }
   }
   samples.bases = Buffer<int64_t>(images.data.device(), std::span<const int64_t>(bases));
-  return {images.data.data(), samples.bases.data(), samples.size()};
+  features::SamplePlaces places{images.data.data(), samples.bases.data(), samples.size()};
+  if (images.portions() == 1) return places;
+  samples.portion.clear();
+  for (size_t i = 0; i < samples.size(); ++i) {
+    samples.portion.push_back(images.portion[samples.volume(i)]);
+  }
+  places.portion = samples.portion;
+  places.load = [&images](uint32_t portion, const Context& context) {
+    images.load(portion, context);
+  };
+  return places;
 }
 
 }  // namespace larch::voxels

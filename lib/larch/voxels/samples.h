@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,23 @@ namespace larch::voxels {
 /// Says what a voxel is for training.
 enum class VoxelClass : uint8_t { kNegative = 0, kPositive = 1, kIgnored = 2 };
 
+/// A file without a name, in which volumes wait that do not fit in memory. Throws OutputError.
+class Scratch {
+ public:
+  explicit Scratch(const std::string& folder);
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  int64_t end() const { return end_; }
+  void append(const void* data, size_t bytes);
+  void read(int64_t at, void* data, size_t bytes) const;
+
+ private:
+  int file_ = -1;
+  int64_t end_ = 0;
+};
+
 /// One volume with its truth, in model space.
 struct TrainingVolume {
   std::string name;    ///< for messages only; not part of the digest
@@ -35,8 +53,18 @@ struct TrainingVolume {
   /// The same labels without the border band; empty: `labels`.
   LabelVolume true_labels{};
   std::string group{};  ///< volumes with the same word are held out together; empty: by itself
+  std::shared_ptr<Scratch> scratch{};  ///< where the voxels of all of these are; null: here
+  int64_t place = 0;
+  Grid stowed_grid{};
+
+  const Grid& grid() const { return scratch ? stowed_grid : voxels.grid(); }
+  /// Moves the voxels to a file.
+  void stow(std::shared_ptr<Scratch> to);
+  /// Returns the volume with its voxels, which may be this one.
+  std::shared_ptr<const TrainingVolume> fetch() const;
 
   std::vector<VolumeView<const int16_t>> views() const;
+  int64_t bytes() const;  ///< of all voxels on the host
   /// Returns the volumes of all components, one after the other.
   std::vector<Volume<int16_t>> components() const;
 };
@@ -75,31 +103,69 @@ TrainingVolume make_training_volume(const std::string& name, std::span<const Vol
 /// Sorts by digest, so that the order of a list does not matter.
 void sort_by_digest(std::vector<TrainingVolume>& volumes);
 
-/// Where the integral channels of volumes of these sizes lie in one buffer, with common strides per
-/// channel, so that one table of tap offsets serves them all.
-struct VolumeLayouts {
-  std::vector<std::vector<image::IntegralLayout>> layouts;  ///< [volume][channel]
-  int64_t elements = 0;                                     ///< of the buffer
+/// How the integral channels of volumes come to lie on a device: all of them together where they
+/// fit, or else a portion at a time, which are volumes in a row.
+struct PortionPlan {
+  /// [volume][channel], in the buffer of its portion. The strides of a channel are common to all
+  /// volumes, so that one table of tap offsets serves them.
+  std::vector<std::vector<image::IntegralLayout>> layouts{};
+  std::vector<uint32_t> portion{};  ///< of each volume
+  int64_t elements = 0;             ///< of the buffer
+  int64_t bytes_left = 0;           ///< for matrix or evaluation
+
+  size_t portions() const { return portion.back() + size_t{1}; }
 };
 
-/// The integral channels of all volumes on one device, at layouts_of_volumes.
-struct TrainingImages {
-  std::vector<image::ChannelSpec> channels;
-  std::vector<std::vector<image::IntegralLayout>> layouts;  ///< [volume][channel]
-  Buffer<uint32_t> data;
+/// Throws the MemoryError of a training that needs so many bytes by plan.
+[[noreturn]] void throw_lack_of_memory(int64_t needed_bytes, const Context& context);
+
+/// What a training takes beside the channels of its volumes, in bytes.
+struct MemoryNeeds {
+  int64_t allowed = 0;  ///< TrainConfig::memory_bytes
+  int64_t samples = 0;
+  int64_t work = 0;     ///< for matrix or evaluation, at least
+  int64_t volumes = 0;  ///< on the host: counts on the CPU
+};
+/// Returns those of boosting trees, which need the matrix of a node, without volumes.
+MemoryNeeds needs_of_trees(const TrainConfig& config, size_t samples, size_t channels);
+/// Returns the bytes of a sample in a matrix of so many columns, and of what else boosting has.
+size_t bytes_of_sample(size_t columns);
+/// Returns GrowTask::samples_at_once for so many bytes (0: what suits the device), at least 1.
+size_t samples_at_once(size_t columns, int64_t bytes, const Device& device);
+/// Returns what is left of the memory that is allowed (0: what is free) when the codes of so many
+/// samples are kept. Throws MemoryError if that is less than they take.
+int64_t bytes_beside_codes(size_t samples, size_t columns, int64_t allowed, const Context& context);
+
+/// Returns the plan for volumes of these sizes within the memory that is allowed. Throws
+/// MemoryError that says what is needed.
+PortionPlan plan_portions(std::span<const Vec3i> sizes,
+                          std::span<const image::ChannelSpec> channels, const Vec3i& pad,
+                          const MemoryNeeds& needs, const Context& context);
+
+/// The integral channels of volumes, which must outlive them, on one device, by plan.
+struct TrainingImages : PortionPlan {
+  std::span<const TrainingVolume> volumes;
+  std::vector<image::ChannelSpec> channels{};
+  image::Padding padding{};
+  Buffer<uint32_t> data{};
+  uint32_t loaded = UINT32_MAX;  ///< the portion that is there
 
   /// Returns a layout per channel whose strides hold for every volume.
   std::span<const image::IntegralLayout> common_layouts() const { return layouts.at(0); }
+  /// Puts a portion in the place of the one that is there.
+  void load(uint32_t which, const Context& context);
 };
+/// Counts the bytes of the volumes itself.
 TrainingImages load_training_images(const std::vector<TrainingVolume>& volumes,
                                     std::span<const image::ChannelSpec> channels,
                                     image::Padding padding, const Vec3i& pad,
-                                    const Context& context);
+                                    const Context& context, MemoryNeeds needs = {});
 
 /// Training samples, sorted by (volume, voxel) except for mined ones, which follow. The id in
 /// hashes is volume << 40 | voxel; the mass is voxels of the class in its volume / voxels drawn.
 struct SampleSet : tree::Samples {
-  Buffer<int64_t> bases;  ///< [channel][sample]: element of TrainingImages::data
+  Buffer<int64_t> bases;            ///< [channel][sample]: element of TrainingImages::data
+  std::vector<uint32_t> portion{};  ///< of each, where there are several
 
   uint32_t volume(size_t sample) const { return static_cast<uint32_t>(id[sample] >> 40); }
   /// Returns the linear index in its volume.
@@ -127,8 +193,9 @@ SampleSet draw_samples(const std::vector<TrainingVolume>& volumes, std::span<con
 /// The samples, of the first `count`, of lowest hash from which the ranges of features are taken.
 std::vector<uint32_t> range_samples(const SampleSet& samples, size_t count, const Context& context);
 
-/// (Re)computes the bases of all samples on the device of `images`, and gives them to a source.
+/// (Re)computes the bases of all samples on the device of `images`, and gives them to a source,
+/// which both must outlive.
 features::SamplePlaces place_samples(SampleSet& samples, const std::vector<TrainingVolume>& volumes,
-                                     const TrainingImages& images);
+                                     TrainingImages& images);
 
 }  // namespace larch::voxels

@@ -78,6 +78,25 @@ TEST_CASE("A forest depends on volumes, settings and seed alone") {
   }
 }
 
+TEST_CASE("Volumes in portions give the forest of all together") {
+  voxels::TrainConfig config = forest_config();
+  config.validation.fraction = 0.34;
+  for (const auto pool : {voxels::ForestPool::kBoxes, voxels::ForestPool::kHaar}) {
+    config.memory_bytes = 0;
+    config.forest.pool = pool;
+    config.features.count = pool == voxels::ForestPool::kHaar ? 20 : 20000;
+    const auto volumes = forest_volumes(4, config);
+    const auto one = train_forest(volumes, config, context_of());
+    config.memory_bytes = 1 << 16;
+    size_t portions = 0;
+    const auto train = [&](const voxels::TrainConfig& c, const Context& context) {
+      return train_forest(volumes, c, context);
+    };
+    CHECK(fixtures::same(fixtures::train_within(config, context_of(2), portions, train), one));
+    CHECK(portions == 4);
+  }
+}
+
 TEST_CASE("A pool that is no larger than a round is filled once, with the same result") {
   voxels::TrainConfig config = forest_config();
   config.features.filters.clear();

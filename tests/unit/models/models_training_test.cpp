@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
+#include <set>
 
 #include <catch2/catch.hpp>
 
@@ -76,6 +77,30 @@ TEST_CASE("a training that is stopped at any node goes on to the same bytes") {
     resume.samples_at_once = 1 + 300 * (stop_after % 4);
     CHECK(bytes_of(train_on(volumes, config, resume, context_of(2))) == expected);
   }
+}
+
+TEST_CASE("volumes in portions of any size give the bytes of all together, also where it goes on") {
+  voxels::TrainConfig config = config_with_everything();
+  const std::vector<voxels::TrainingVolume> volumes = fixtures::hard_volumes(12);
+  std::vector<pbt::PartialModel> checkpoints;
+  pbt::TrainHooks hooks;
+  hooks.after_step = [&](const pbt::PartialModel& partial) { checkpoints.push_back(partial); };
+  const std::string expected = bytes_of(train_on(volumes, config, hooks, context_of()));
+  REQUIRE(checkpoints.size() > 4);
+  std::set<size_t> seen;
+  size_t portions = 2;
+  for (config.memory_bytes = 1 << 16; portions > 1;
+       config.memory_bytes += config.memory_bytes / 16) {
+    pbt::TrainHooks resume;
+    if (seen.size() % 2 == 1) resume.resume = &checkpoints[3];
+    const auto train = [&](const voxels::TrainConfig& c, const Context& context) {
+      return bytes_of(train_on(volumes, c, resume, context));
+    };
+    CHECK(fixtures::train_within(config, context_of(2), portions, train) == expected);
+    seen.insert(portions);
+  }
+  CHECK(seen.contains(volumes.size()));
+  CHECK(seen.size() > 2);
 }
 
 TEST_CASE("an ensemble does not depend on threads, and goes on from any node") {

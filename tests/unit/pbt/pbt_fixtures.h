@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "larch/core/context.h"
+#include "larch/core/error.h"
 #include "larch/core/random_math.h"
 #include "larch/data/volume.h"
 #include "larch/pbt/model.h"
@@ -199,6 +200,24 @@ inline std::vector<voxels::TrainingVolume> hard_volumes(int count) {
   }
   voxels::sort_by_digest(volumes);
   return volumes;
+}
+
+/// Calls `train` with the least memory that suffices, from `config.memory_bytes` on in steps of a
+/// sixteenth, and counts the portions that it tells of.
+template <class Train>
+auto train_within(voxels::TrainConfig& config, Context context, size_t& portions,
+                  const Train& train) {
+  portions = 1;
+  context.log_sink = [&](LogLevel, std::string_view text) {
+    if (text.find(" portions") != text.npos) portions = std::stoul(&text[text.find("in ") + 3]);
+  };
+  for (;; config.memory_bytes += config.memory_bytes / 16) {
+    try {
+      return train(config, context);
+    } catch (const MemoryError&) {
+      if (config.memory_bytes > int64_t{1} << 30) throw;
+    }
+  }
 }
 
 }  // namespace larch::fixtures

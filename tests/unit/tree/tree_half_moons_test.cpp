@@ -42,8 +42,8 @@ tree::Ensemble tree_on(const Table& table, const tree::TreeConfig& config) {
 }
 
 double tree_loss(const tree::Ensemble& trees, const Table& test) {
-  const auto p = tree::posteriors(trees, test.source(), test.index.size(), cpu_context(2));
-  return tree::score(p, samples_of(test)).log_loss;
+  const auto p = tree::posteriors_by_depth(trees, test.source(), test.index.size(), cpu_context(2));
+  return tree::score(p.back(), samples_of(test)).log_loss;
 }
 
 /// Of a single strong classifier of thresholds, which are depth-1 trees.

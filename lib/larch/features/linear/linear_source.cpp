@@ -19,38 +19,21 @@ namespace {
 /// Features that share one pass over the samples.
 constexpr size_t kFeaturesAtOnce = 4096;
 
-/// The smallest and the largest values of one feature so far: order statistics near the ends need
-/// no more. Both lists are ascending and have `keep` elements.
-struct Ends {
-  int32_t* low;
-  int32_t* high;
-  size_t keep;
-
-  void insert(int32_t value) const {
-    if (value < low[keep - 1]) {
-      size_t at = keep - 1;
-      for (; at > 0 && low[at - 1] > value; --at) low[at] = low[at - 1];
-      low[at] = value;
-    }
-    if (value > high[0]) {
-      size_t at = 0;
-      for (; at + 1 < keep && high[at + 1] < value; ++at) high[at] = high[at + 1];
-      high[at] = value;
-    }
+/// Adds the values of a column at some samples, of which few are news.
+void add_values(learning::ColumnEnds& ends, size_t column, const int32_t* values, size_t lanes) {
+  const int32_t below = ends.low[(column + 1) * ends.keep - 1];
+  const int32_t above = ends.high[column * ends.keep];
+  int news = 0;
+  for (size_t k = 0; k < kLanes; ++k) news |= (values[k] < below) | (values[k] > above);
+  for (size_t k = 0; news != 0 && k < lanes; ++k) {
+    ends.insert_low(column, values[k]);
+    ends.insert_high(column, values[k]);
   }
-  /// Eight values, of which few are news.
-  void insert_lanes(const int32_t* values, size_t lanes) const {
-    const int32_t below = low[keep - 1], above = high[0];
-    int news = 0;
-    for (size_t k = 0; k < kLanes; ++k) news |= (values[k] < below) | (values[k] > above);
-    for (size_t k = 0; news != 0 && k < lanes; ++k) insert(values[k]);
-  }
-};
+}
 
-/// Code maps of the columns [first, first + count).
-void range_columns(const LinearRangeJob& job, size_t first, size_t count, learning::CodeMap* maps) {
-  const size_t n = job.samples.size(), keep = learning::low_rank(n) + 1;
-  std::vector<int32_t> low(count * keep, INT32_MAX), high(count * keep, INT32_MIN);
+/// Adds the values of the columns [first, first + count).
+void range_columns(const LinearRangeJob& job, size_t first, size_t count) {
+  const size_t n = job.samples.size();
   std::vector<int32_t> values;
   std::vector<uint32_t> patch, columns(count);
   std::iota(columns.begin(), columns.end(), static_cast<uint32_t>(first));
@@ -61,28 +44,22 @@ void range_columns(const LinearRangeJob& job, size_t first, size_t count, learni
       fill_patch(plan, job.places, job.samples, n, sample, patch);
       lane_kernels().patch_values(plan.rules, patch.data(), values.data());
       for (size_t i = 0; i < plan.rules.size(); ++i) {
-        const size_t at = (plan.first_feature + i) * keep;
-        const Ends ends{&low[at], &high[at], keep};
-        ends.insert_lanes(&values[i * kLanes], std::min<size_t>(kLanes, n - sample));
+        add_values(job.ends, first + plan.first_feature + i, &values[i * kLanes],
+                   std::min<size_t>(kLanes, n - sample));
       }
     }
-  }
-  for (size_t i = 0; i < count; ++i) {
-    maps[i] = learning::make_code_map(low[(i + 1) * keep - 1], high[i * keep]);
   }
 }
 
 }  // namespace
 
-std::vector<learning::CodeMap> range(const LinearRangeJob& job) {
+void range(const LinearRangeJob& job) {
   const size_t all = job.columns.features.size();
-  std::vector<learning::CodeMap> maps(all);
   const auto groups = static_cast<int64_t>((all + kFeaturesAtOnce - 1) / kFeaturesAtOnce);
   parallel_for_each(job.context.threads, groups, 1, [&](size_t g) {
     const size_t first = g * kFeaturesAtOnce;
-    range_columns(job, first, std::min(kFeaturesAtOnce, all - first), &maps[first]);
+    range_columns(job, first, std::min(kFeaturesAtOnce, all - first));
   });
-  return maps;
 }
 
 namespace {
@@ -100,22 +77,23 @@ struct PatchColumns : learning::PreparedColumns {
 /// Features whose codes are computed before they are moved to the matrix.
 constexpr size_t kCodesAtOnce = 256;
 
-/// Moves the codes of features [first, first + count), [feature][lane], to the rows of samples
-/// [sample, sample + lanes).
+/// Moves the codes of features [first, first + count), [feature][lane], to the rows of the lanes.
 void scatter(learning::FeatureMatrix& matrix, const uint8_t* codes, std::array<size_t, 2> features,
-             size_t sample, size_t lanes) {
+             const std::array<size_t, kLanes>& rows, size_t lanes) {
   const auto [first, count] = features;
   for (size_t i = 0; i < count;) {
     const size_t f = first + i, column = f % kWidth;
     const size_t width = std::min(kWidth - column, count - i);
-    uint8_t* row = matrix.row(f / kWidth, sample) + column;
+    uint8_t* const at = matrix.row(f / kWidth, 0) + column;
     if (width == kWidth && lanes == kLanes) {
       for (size_t k = 0; k < kLanes; ++k) {
-        for (size_t l = 0; l < kWidth; ++l) row[k * kWidth + l] = codes[(i + l) * kLanes + k];
+        uint8_t* const row = at + rows[k] * kWidth;
+        for (size_t l = 0; l < kWidth; ++l) row[l] = codes[(i + l) * kLanes + k];
       }
     } else {
       for (size_t k = 0; k < lanes; ++k) {
-        for (size_t l = 0; l < width; ++l) row[k * kWidth + l] = codes[(i + l) * kLanes + k];
+        uint8_t* const row = at + rows[k] * kWidth;
+        for (size_t l = 0; l < width; ++l) row[l] = codes[(i + l) * kLanes + k];
       }
     }
     i += width;
@@ -133,23 +111,29 @@ PreparedPointer prepare(const LinearPrepareJob& job) {
 void fill(const LinearFillJob& job) {
   const auto& columns = dynamic_cast<const PatchColumns&>(job.prepared);
   learning::FeatureMatrix& matrix = job.matrix;
+  const size_t samples = job.rows.empty() ? matrix.rows : job.rows.size();
+  const auto row_of = [&](size_t k) { return job.rows.empty() ? k : job.rows[k]; };
   // Every code is written below; only the filling of the last block must be made.
   if (!columns.slots.empty() && columns.slots.back().column == learning::kFilling) {
-    std::fill_n(matrix.row(matrix.blocks - 1, 0), matrix.rows * kWidth, uint8_t{0});
+    for (size_t k = 0; k < samples; ++k) {
+      std::fill_n(matrix.row(matrix.blocks - 1, row_of(k)), kWidth, uint8_t{0});
+    }
   }
-  const auto groups = static_cast<int64_t>((matrix.rows + kLanes - 1) / kLanes);
+  const auto groups = static_cast<int64_t>((samples + kLanes - 1) / kLanes);
   parallel_for(job.context.threads, groups, 4, [&](int64_t a, int64_t b) {
     std::vector<uint32_t> patch;
+    std::array<size_t, kLanes> rows;
     std::array<uint8_t, kCodesAtOnce * kLanes> codes;
     for (const PatchPlan& plan : columns.plans) {
       for (auto sample = static_cast<size_t>(a) * kLanes; sample < static_cast<size_t>(b) * kLanes;
            sample += kLanes) {
-        const size_t lanes = std::min<size_t>(kLanes, matrix.rows - sample);
-        fill_patch(plan, job.places, job.samples, matrix.rows, sample, patch);
+        const size_t lanes = std::min<size_t>(kLanes, samples - sample);
+        for (size_t k = 0; k < lanes; ++k) rows[k] = row_of(sample + k);
+        fill_patch(plan, job.places, job.samples, samples, sample, patch);
         for (size_t f = 0; f < plan.rules.size(); f += kCodesAtOnce) {
           const size_t count = std::min(kCodesAtOnce, plan.rules.size() - f);
           lane_kernels().patch_codes({&plan.rules[f], count}, patch.data(), codes.data());
-          scatter(matrix, codes.data(), {plan.first_feature + f, count}, sample, lanes);
+          scatter(matrix, codes.data(), {plan.first_feature + f, count}, rows, lanes);
         }
       }
     }
@@ -221,14 +205,47 @@ void vote(const LinearVoteJob& job) {
 namespace larch::features {
 namespace {
 
-constexpr Dispatch<std::vector<learning::CodeMap>(const LinearRangeJob&)> kRange{
-    "features::range", cpu::range, LARCH_CUDA_FN(cuda::range)};
+constexpr Dispatch<void(const LinearRangeJob&)> kRange{"features::range", cpu::range,
+                                                       LARCH_CUDA_FN(cuda::range)};
 constexpr Dispatch<PreparedPointer(const LinearPrepareJob&)> kPrepare{
     "features::prepare", cpu::prepare, LARCH_CUDA_FN(cuda::prepare)};
 constexpr Dispatch<void(const LinearFillJob&)> kFill{"features::fill", cpu::fill,
                                                      LARCH_CUDA_FN(cuda::fill)};
 constexpr Dispatch<void(const LinearVoteJob&)> kVote{"features::vote", cpu::vote,
                                                      LARCH_CUDA_FN(cuda::vote)};
+
+/// The places in a list of samples by the portions of the images.
+std::vector<std::vector<uint32_t>> by_portion(const SamplePlaces& places,
+                                              std::span<const uint32_t> samples) {
+  std::vector<std::vector<uint32_t>> all;
+  for (size_t k = 0; k < samples.size(); ++k) {
+    const uint32_t portion = places.portion[samples[k]];
+    if (all.size() <= portion) all.resize(portion + 1);
+    all[portion].push_back(static_cast<uint32_t>(k));
+  }
+  return all;
+}
+
+std::vector<uint32_t> chosen(std::span<const uint32_t> samples, std::span<const uint32_t> which) {
+  std::vector<uint32_t> out;
+  for (const uint32_t k : which) out.push_back(samples[k]);
+  return out;
+}
+
+/// Calls `use` with the samples of each portion and their places in the list, while its images are
+/// in memory; once with all and no places where there are no portions.
+template <class Use>
+void for_portions(const SamplePlaces& places, std::span<const uint32_t> samples,
+                  const Context& context, const Use& use) {
+  using List = std::span<const uint32_t>;
+  if (places.portion.empty()) return use(samples, List());
+  const auto parts = by_portion(places, samples);
+  for (uint32_t p = 0; p < parts.size(); ++p) {
+    if (parts[p].empty()) continue;
+    places.load(p, context);
+    use(List(chosen(samples, parts[p])), List(parts[p]));
+  }
+}
 
 }  // namespace
 
@@ -243,10 +260,11 @@ learning::Price LinearSource::price(uint32_t column) const {
   return {feature.n_tap, feature.cost_units};
 }
 
-std::vector<learning::CodeMap> LinearSource::range(std::span<const uint32_t> samples,
-                                                   const Context& context) const {
-  learning::check_ranged(samples.size());
-  return kRange(device(), LinearRangeJob{*columns_, places_, samples, context});
+void LinearSource::add_ends(std::span<const uint32_t> samples, learning::ColumnEnds& ends,
+                            const Context& context) const {
+  for_portions(places_, samples, context, [&](std::span<const uint32_t> some, const auto&) {
+    kRange(device(), LinearRangeJob{*columns_, places_, some, ends, context});
+  });
 }
 
 PreparedPointer LinearSource::prepare(const learning::ColumnRequest& request,
@@ -256,10 +274,50 @@ PreparedPointer LinearSource::prepare(const learning::ColumnRequest& request,
 
 void LinearSource::fill(const learning::PreparedColumns& columns, std::span<const uint32_t> samples,
                         learning::FeatureMatrix& matrix, const Context& context) const {
-  kFill(device(), LinearFillJob{columns, places_, samples, matrix, context});
+  std::vector<uint32_t> all;
+  if (samples.empty() && !places_.portion.empty()) {
+    all.resize(matrix.rows);
+    std::iota(all.begin(), all.end(), 0u);
+    samples = all;
+  }
+  for_portions(places_, samples, context, [&](std::span<const uint32_t> some, const auto& rows) {
+    kFill(device(), LinearFillJob{columns, places_, some, rows, matrix, context});
+  });
 }
 
-void LinearSource::vote(const learning::VoteRequest& request, const Context& context) const {
+void LinearSource::vote(std::span<const learning::VoteRequest> requests,
+                        const Context& context) const {
+  if (places_.portion.empty()) {
+    for (const learning::VoteRequest& request : requests) vote_here(request, context);
+    return;
+  }
+  std::vector<std::vector<std::vector<uint32_t>>> parts;
+  size_t portions = 0;
+  for (const learning::VoteRequest& request : requests) {
+    parts.push_back(by_portion(places_, request.samples));
+    portions = std::max(portions, parts.back().size());
+  }
+  std::vector<uint32_t> bits;
+  std::vector<int32_t> scores;
+  for (uint32_t p = 0; p < portions; ++p) {
+    for (size_t r = 0; r < requests.size(); ++r) {
+      if (parts[r].size() <= p || parts[r][p].empty()) continue;
+      places_.load(p, context);
+      const learning::VoteRequest& all = requests[r];
+      const std::vector<uint32_t>& at = parts[r][p];
+      const size_t words = all.bits.size() / all.samples.size();
+      bits.assign(at.size() * words, 0);
+      scores.assign(all.scores.empty() ? 0 : at.size(), 0);
+      vote_here({all.weaks, chosen(all.samples, at), bits, scores}, context);
+      for (size_t k = 0; k < at.size(); ++k) {
+        std::copy_n(bits.begin() + k * words, words, all.bits.begin() + at[k] * words);
+        if (!scores.empty()) all.scores[at[k]] = scores[k];
+      }
+    }
+  }
+}
+
+void LinearSource::vote_here(const learning::VoteRequest& request, const Context& context) const {
   std::vector<VoteRecord> records;
   records.reserve(request.weaks.size());
   for (const learning::WeakClassifier& weak : request.weaks) {

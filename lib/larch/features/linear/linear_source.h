@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,11 +15,15 @@
 namespace larch::features {
 
 /// Where samples lie: for sample i and channel c the element integral[bases[c * count + i]]. The
-/// pointers are of one device.
+/// pointers are of one device. Of images that are not in memory together a portion is there at a
+/// time.
 struct SamplePlaces {
   const uint32_t* integral = nullptr;
   const int64_t* bases = nullptr;
   size_t count = 0;
+  std::span<const uint32_t> portion{};  ///< of each sample, host; empty: all images are there
+  /// Puts the images of a portion in the place of those that are there.
+  std::function<void(uint32_t portion, const Context&)> load{};
 };
 
 /// The feature matrix of linear features at voxels of integral volumes. A view: columns, volumes
@@ -35,16 +40,18 @@ class LinearSource final : public learning::FeatureSource {
   size_t columns() const override { return columns_->features.size(); }
   std::string name(uint32_t column) const override;
   learning::Price price(uint32_t column) const override;
-  std::vector<learning::CodeMap> range(std::span<const uint32_t> samples,
-                                       const Context& context) const override;
+  void add_ends(std::span<const uint32_t> samples, learning::ColumnEnds& ends,
+                const Context& context) const override;
   std::shared_ptr<const learning::PreparedColumns> prepare(const learning::ColumnRequest& request,
                                                            const Context& context) const override;
   void fill(const learning::PreparedColumns& columns, std::span<const uint32_t> samples,
             learning::FeatureMatrix& matrix, const Context& context) const override;
-  /// The short way: taps at the samples, no matrix.
-  void vote(const learning::VoteRequest& request, const Context& context) const override;
+  /// The short way: taps at the samples, no matrix. Each portion of the images is loaded once.
+  void vote(std::span<const learning::VoteRequest> requests, const Context& context) const override;
 
  private:
+  void vote_here(const learning::VoteRequest& request, const Context& context) const;
+
   const LinearColumns* columns_;
   SamplePlaces places_;
 };
@@ -65,6 +72,7 @@ struct LinearRangeJob {
   const LinearColumns& columns;
   const SamplePlaces& places;
   std::span<const uint32_t> samples;
+  learning::ColumnEnds& ends;  ///< get the values at the samples too
   const Context& context;
 };
 struct LinearPrepareJob {
@@ -76,6 +84,7 @@ struct LinearFillJob {
   const learning::PreparedColumns& prepared;
   const SamplePlaces& places;
   std::span<const uint32_t> samples;
+  std::span<const uint32_t> rows;  ///< of the matrix, one for each sample; empty: all, in order
   learning::FeatureMatrix& matrix;
   const Context& context;
 };
@@ -88,7 +97,7 @@ struct LinearVoteJob {
 };
 using PreparedPointer = std::shared_ptr<const learning::PreparedColumns>;
 namespace cuda {
-std::vector<learning::CodeMap> range(const LinearRangeJob& job);
+void range(const LinearRangeJob& job);
 PreparedPointer prepare(const LinearPrepareJob& job);
 void fill(const LinearFillJob& job);
 void vote(const LinearVoteJob& job);

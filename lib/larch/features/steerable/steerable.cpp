@@ -94,26 +94,23 @@ std::unique_ptr<learning::FeatureSource> make_steerable_source(const SteerableRe
 namespace {
 
 constexpr uint64_t kRangeStream = 0x72616e67;
-/// Images in memory together when the ranges of features are taken.
+/// Images that the ranges of features are taken from.
 constexpr size_t kRangeImages = 16;
 
-/// A source of the columns at frames of one or several images.
+/// A source of the columns at frames of an image.
 struct FrameSource {
   Buffer<SteerableFeature> pool;
   Buffer<SteerableFrame> frames;
-  Buffer<SteerableImages> images;
-  Buffer<uint32_t> image_of;
+  Buffer<SteerableImages> image;
   std::unique_ptr<learning::FeatureSource> source;
 };
 FrameSource make_frame_source(const std::vector<SteerableFeature>& pool,
-                              std::span<const SteerableFrame> frames,
-                              std::span<const SteerableImages> images,
-                              std::span<const uint32_t> image_of, const Device& device) {
+                              std::span<const SteerableFrame> frames, const SteerableImages& image,
+                              const Device& device) {
   FrameSource s{Buffer<SteerableFeature>(device, std::span<const SteerableFeature>(pool)),
-                Buffer<SteerableFrame>(device, frames), Buffer<SteerableImages>(device, images),
-                Buffer<uint32_t>(device, image_of), nullptr};
-  const SteerableResponse response{s.pool.data(), s.frames.data(), s.images.data(),
-                                   image_of.empty() ? nullptr : s.image_of.data()};
+                Buffer<SteerableFrame>(device, frames),
+                Buffer<SteerableImages>(device, {&image, 1}), nullptr};
+  const SteerableResponse response{s.pool.data(), s.frames.data(), s.image.data()};
   s.source = make_steerable_source(response, pool.size(), device);
   return s;
 }
@@ -136,22 +133,23 @@ std::vector<learning::CodeMap> range_frames(const FramesOfImages& all,
   const auto hash = [&](uint32_t i) { return hash64(context.seed, kRangeStream, i); };
   const std::vector<uint32_t> chosen =
       learning::lowest_hashes(with_frames, kRangeImages, context.threads, hash);
-  std::vector<ResidentImages> images;
-  std::vector<SteerableImages> views;
-  std::vector<SteerableFrame> frames;
-  std::vector<uint32_t> image_of;
+  std::vector<std::vector<uint32_t>> drawn;
+  size_t count = 0;
   for (const uint32_t i : chosen) {
-    images.push_back(all.load(i));
-    views.push_back(images.back().views);
     const std::vector<uint32_t> own = counted(all.first[i + 1] - all.first[i], all.first[i]);
-    for (const uint32_t k : learning::lowest_hashes(own, learning::kMaximumRanged / chosen.size(),
-                                                    context.threads, hash)) {
-      frames.push_back(all.frames[k]);
-      image_of.push_back(static_cast<uint32_t>(views.size() - 1));
-    }
+    drawn.push_back(learning::lowest_hashes(own, learning::kMaximumRanged / chosen.size(),
+                                            context.threads, hash));
+    count += drawn.back().size();
   }
-  const FrameSource source = make_frame_source(pool, frames, views, image_of, context.device);
-  return source.source->range(counted(frames.size()), context);
+  learning::ColumnEnds ends(pool.size(), count);
+  for (size_t k = 0; k < chosen.size(); ++k) {
+    const ResidentImages images = all.load(chosen[k]);
+    std::vector<SteerableFrame> frames;
+    for (const uint32_t f : drawn[k]) frames.push_back(all.frames[f]);
+    const FrameSource source = make_frame_source(pool, frames, images.views, context.device);
+    source.source->add_ends(counted(frames.size()), ends, context);
+  }
+  return ends.maps();
 }
 
 FrameCodes fill_frames(const FramesOfImages& all, const std::vector<SteerableFeature>& pool,
@@ -164,7 +162,7 @@ FrameCodes fill_frames(const FramesOfImages& all, const std::vector<SteerableFea
     if (count == 0) continue;
     const ResidentImages images = all.load(i);
     const FrameSource source = make_frame_source(pool, all.frames.subspan(all.first[i], count),
-                                                 {&images.views, 1}, {}, context.device);
+                                                 images.views, context.device);
     if (!prepared) prepared = learning::prepare_all(*source.source, maps, context);
     codes.matrices.push_back(
         learning::fill_matrix(*source.source, *prepared, counted(count), context));

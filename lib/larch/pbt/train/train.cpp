@@ -49,16 +49,17 @@ Model start_model(const TrainConfig& config, const image::ModelSpace& space,
 
 /// Returns the best threshold on held-out volumes. The whole volumes are evaluated, in model space,
 /// with the voxels at the boundary that no samples are drawn from.
-std::optional<ScoredThreshold> best_threshold(const Model& model,
-                                              const std::vector<TrainingVolume>& volumes,
+std::optional<ScoredThreshold> best_threshold(const Model& model, const Material& m,
                                               std::span<const size_t> held_out,
                                               const Context& context) {
   ThresholdSearch search(1);
   const ResidentModel resident(model, context.device);
   for (const size_t v : held_out) {
-    const TrainingVolume& volume = volumes[v];
+    const auto fetched = m.volumes[v].fetch();
+    const TrainingVolume& volume = *fetched;
     context.throw_if_stopped("stopped while the held-out volumes were evaluated");
-    const auto posterior = evaluate_volume(resident, volume.components(), {}, 0, context);
+    const auto posterior =
+        evaluate_volume(resident, volume.components(), {}, m.images.bytes_left, context);
     const Volume<uint8_t>& truth = volume.truth.empty() ? volume.classes : volume.truth;
     for (int64_t i = 0; i < truth.voxels(); ++i) {
       if (truth[i] == static_cast<uint8_t>(VoxelClass::kIgnored)) continue;
@@ -74,18 +75,16 @@ std::optional<ScoredThreshold> best_threshold(const Model& model,
 void validate(Model& model, const Material& m, std::span<const size_t> held_out,
               const Context& context) {
   voxels::ModelInfo by_depth;
-  const tree::Ensemble grown = grown_of(model);
-  for (int depth = 0; depth <= model.depth(); ++depth) {
-    const auto [log_loss, auc] = tree::score(
-        tree::posteriors(tree::cut_at(grown, depth), m.held_out_source, m.held_out.size(), context),
-        m.held_out);
+  for (const auto& posterior :
+       tree::posteriors_by_depth(grown_of(model), m.held_out_source, m.held_out.size(), context)) {
+    const auto [log_loss, auc] = tree::score(posterior, m.held_out);
     add_depth_score(by_depth, {log_loss, auc});
   }
   const DepthScore whole = depth_scores(by_depth).back();
   model.info.validation = {{"volumes", static_cast<double>(held_out.size())},
                            {"log_loss", whole.log_loss},
                            {"auc", whole.auc}};
-  if (const auto best = best_threshold(model, m.volumes, held_out, context)) {
+  if (const auto best = best_threshold(model, m, held_out, context)) {
     store_threshold(*best, model.info, context);
   }
   for (auto& measurement : by_depth.validation) {
@@ -149,8 +148,9 @@ Model train_trees(const std::vector<TrainingVolume>& volumes, const image::Model
   report_material(split, samples, pool.size(), report, context);
 
   // Channels: integrated on the device; where the samples lie in them.
-  const TrainingImages images = load_training_images(volumes, channels, config.space.padding,
-                                                     features::reach_along(pool), context);
+  TrainingImages images = load_training_images(
+      volumes, channels, config.space.padding, features::reach_along(pool), context,
+      needs_of_trees(config, samples.size() + held_out.size(), channels.size()));
   const features::SamplePlaces places = place_samples(samples, volumes, images),
                                held_out_places = place_samples(held_out, volumes, images);
 

@@ -40,6 +40,12 @@ class LevelMiner {
         kept_(frontier.open.size(), learning::LowestHashes<uint64_t>(
                                         static_cast<size_t>(material.config.mining.per_node))) {}
 
+  /// Before the voxels of a volume. Those that wait are of one portion of the images.
+  void enter(size_t volume) {
+    if (waiting_.size() > 0 && m_.images.portion[waiting_.volume(0)] != m_.images.portion[volume]) {
+      route();
+    }
+  }
   /// A voxel that the tree so far takes for the class, in the order of volumes and voxels.
   void add(size_t volume, int64_t voxel) {
     waiting_.add(volume, voxel, false, 0);
@@ -102,13 +108,12 @@ void find_false_positives(const Material& m, const Model& so_far,
   for (size_t v = 0; v < m.volumes.size(); ++v) {
     const bool drawn = occurrences.empty() || occurrences[v] > 0;
     if (trained_on[v] == 0 || !drawn) continue;
-    const TrainingVolume& volume = m.volumes[v];
-    const image::IntegralSet set =
-        image::integral_set(volume.voxels.view(), so_far.channels, so_far.padding,
-                            std::max(so_far.reach(), 1), context);
-    const Volume<float> p = evaluate(resident, set, volume.voxels.grid(), {}, context);
+    const auto volume = m.volumes[v].fetch();
+    miner.enter(v);
+    const Volume<float> p =
+        evaluate_volume(resident, volume->components(), {}, m.images.bytes_left, context);
     for (int64_t i = 0; i < p.voxels(); ++i) {
-      if (p[i] > 0.5F && volume.classes[i] == static_cast<uint8_t>(VoxelClass::kNegative)) {
+      if (p[i] > 0.5F && volume->classes[i] == static_cast<uint8_t>(VoxelClass::kNegative)) {
         miner.add(v, i);
       }
     }
@@ -189,6 +194,9 @@ Model grow_tree(Material& m, const Model& start, const Model& before,
                       m.maps};
   task.seed = context.seed;
   task.samples_at_once = hooks.samples_at_once;
+  if (m.config.memory_bytes > 0 && task.samples_at_once == 0) {
+    task.samples_at_once = samples_at_once(m.pool.size(), m.images.bytes_left, context.device);
+  }
   task.resume = resume;
   if (m.config.classifier == ClassifierKind::kEnsemble) draw_for_tree(task, m, t, context);
   static const std::vector<uint32_t> kOnce;

@@ -20,7 +20,7 @@ namespace larch::pbt {
 struct Material {
   const TrainConfig& config;
   const std::vector<TrainingVolume>& volumes;
-  const TrainingImages& images;
+  TrainingImages& images;
   const std::vector<features::HaarFeature>& pool;
   SampleSet& samples;  ///< a tree's mined ones are appended while it grows
   const SampleSet& held_out;

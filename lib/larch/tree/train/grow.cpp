@@ -166,12 +166,10 @@ NodeReason stop_before(const Growth& g, const Node& node, const NodeSamples& lis
   return NodeReason::kGrown;
 }
 
-/// Appends the strong classifier of a node, as long as the held-out samples want it, to the model.
-void put_strong(Growth& g, const NodeTask& task, learning::StrongClassifier strong,
-                const Context& context) {
+/// Appends the strong classifier of a node to the model.
+void put_strong(Growth& g, const NodeTask& task, learning::StrongClassifier strong) {
   Ensemble& tree = g.partial.tree;
   const NodeSamples& list = g.lists[task.node];
-  strong.weaks.resize(best_length(g.task, list, strong.weaks, context));
   Node& node = tree.nodes[task.node];
   node.first_weak = static_cast<uint32_t>(tree.weaks.size());
   node.n_weak = static_cast<uint32_t>(strong.weaks.size());
@@ -184,18 +182,18 @@ void put_strong(Growth& g, const NodeTask& task, learning::StrongClassifier stro
   if (node.n_weak == 0) node.reason = NodeReason::kNoWeakClassifier;
 }
 
+/// H of a node at its training and held-out samples.
+struct NodeScores {
+  std::vector<int32_t> training, held_out;
+};
+
 /// Gives node `n` its two children.
-void split_node(Growth& g, size_t n, const Context& context) {
+void split_node(Growth& g, size_t n, const NodeScores& scores, int threads) {
   Ensemble& tree = g.partial.tree;
   NodeSamples list = std::move(g.lists[n]);
-  const std::span<const WeakClassifier> weaks = weaks_of(tree, tree.nodes[n]);
-  const auto scores_at = [&](const SampleSource& from, std::span<const uint32_t> index) {
-    return learning::strong_scores(from.source, weaks, index, context);
-  };
   std::array<NodeSamples, 2> children;
-  route_training(tree, g.task.config, list, scores_at(g.task.training, list.index), children,
-                 context.threads);
-  route_held_out(tree, list, scores_at(g.task.held_out, visited_samples(list)), children);
+  route_training(tree, g.task.config, list, scores.training, children, threads);
+  route_held_out(tree, list, scores.held_out, children);
   g.visits[n] = std::move(list.held_out);
   const bool separated = !children[0].index.empty() && !children[1].index.empty();
   for (size_t side = 0; side < 2; ++side) {
@@ -218,9 +216,9 @@ void split_node(Growth& g, size_t n, const Context& context) {
 }
 
 /// Finishes node `n`, which is trained if it is to be split: splits it or leaves it a leaf.
-void finish_node(Growth& g, size_t n, const Context& context) {
+void finish_node(Growth& g, size_t n, const NodeScores& scores, const Context& context) {
   if (g.partial.tree.nodes[n].reason == NodeReason::kGrown) {
-    split_node(g, n, context);
+    split_node(g, n, scores, context.threads);
   } else {
     g.visits[n] = std::move(g.lists[n].held_out);
     g.lists[n] = {};
@@ -272,6 +270,28 @@ Batch make_batch(const Growth& g, size_t first, size_t end, size_t at_once,
   return batch;
 }
 
+/// Asks for the scores of all nodes from `first` on that are split, those of tasks by their strong
+/// classifiers, at once: images that come in portions are loaded once.
+std::vector<NodeScores> score_nodes(const Growth& g, size_t first, const Batch& batch,
+                                    std::span<const learning::StrongClassifier> strong,
+                                    const Context& context) {
+  std::vector<learning::ScoreRequest> training, held_out;
+  for (size_t n = first, k = 0; n < batch.end; ++n) {
+    const bool is_task = k < batch.tasks.size() && batch.tasks[k].node == n;
+    const std::span<const WeakClassifier> weaks =
+        is_task ? std::span(strong[k++].weaks) : weaks_of(g.partial.tree, g.partial.tree.nodes[n]);
+    training.push_back({weaks, g.lists[n].index});
+    held_out.push_back({weaks, visited_samples(g.lists[n])});
+  }
+  auto at_training = learning::strong_scores(g.task.training.source, training, context);
+  auto at_held_out = learning::strong_scores(g.task.held_out.source, held_out, context);
+  std::vector<NodeScores> scores;
+  for (size_t k = 0; k < training.size(); ++k) {
+    scores.push_back({std::move(at_training[k]), std::move(at_held_out[k])});
+  }
+  return scores;
+}
+
 /// Finishes the nodes [first, end) of one level: as many at a time as are trained together.
 void finish_nodes(Growth& g, size_t first, size_t end, const Context& context) {
   const size_t at_once =
@@ -280,14 +300,19 @@ void finish_nodes(Growth& g, size_t first, size_t end, const Context& context) {
     report_node(g, first, context);
     const Batch batch = make_batch(g, first, end, at_once, context);
     std::vector<learning::StrongClassifier> strong = train_nodes(g, batch.tasks, context);
+    for (size_t k = 0; k < strong.size(); ++k) {
+      const NodeSamples& list = g.lists[batch.tasks[k].node];
+      strong[k].weaks.resize(best_length(g.task, list, strong[k].weaks, context));
+    }
+    const std::vector<NodeScores> scores = score_nodes(g, first, batch, strong, context);
     for (size_t n = first, k = 0; n < batch.end; ++n) {
       if (n > first) report_node(g, n, context);
       g.partial.tree.nodes[n].reason = batch.reasons[n - first];
       if (k < batch.tasks.size() && batch.tasks[k].node == n) {
-        put_strong(g, batch.tasks[k], std::move(strong[k]), context);
+        put_strong(g, batch.tasks[k], std::move(strong[k]));
         ++k;
       }
-      finish_node(g, n, context);
+      finish_node(g, n, scores[n - first], context);
     }
     first = batch.end;
   }

@@ -75,33 +75,38 @@ std::vector<double> frontier_posteriors(const Ensemble& tree, const std::vector<
 
 namespace {
 
-/// Tree number `which`, with the node numbers of the ensemble.
-std::vector<double> tree_posteriors(const Ensemble& trees, size_t which,
-                                    const learning::FeatureSource& source, size_t count,
-                                    const Context& context) {
+/// Returns who visits the nodes of tree number `which`, with the node numbers of the ensemble. The
+/// nodes of a level are asked together.
+std::vector<std::vector<HeldOutVisit>> visits_of_tree(const Ensemble& trees, size_t which,
+                                                      const learning::FeatureSource& source,
+                                                      size_t count, const Context& context) {
   std::vector<NodeSamples> lists(trees.nodes.size());
   std::vector<std::vector<HeldOutVisit>> visits(trees.nodes.size());
   for (uint32_t i = 0; i < count; ++i)
     lists[trees.roots[which]].held_out.push_back({i, kOneQ30, 0});
-  for (size_t n = trees.roots[which]; n < trees.end_of_tree(which); ++n) {
-    const Node& node = trees.nodes[n];
-    NodeSamples list = std::move(lists[n]);
-    lists[n] = {};
-    if (!node.is_leaf()) {
-      const auto h =
-          learning::strong_scores(source, weaks_of(trees, node), visited_samples(list), context);
-      std::array<NodeSamples, 2> children;
-      route_held_out(trees, list, h, children);
-      lists[static_cast<size_t>(node.left)] = std::move(children[0]);
-      lists[static_cast<size_t>(node.right)] = std::move(children[1]);
+  const size_t last = trees.end_of_tree(which);
+  for (size_t first = trees.roots[which], end = first; first < last; first = end) {
+    std::vector<learning::ScoreRequest> requests;
+    for (; end < last && trees.nodes[end].depth == trees.nodes[first].depth; ++end) {
+      requests.push_back({weaks_of(trees, trees.nodes[end]), visited_samples(lists[end])});
     }
-    visits[n] = std::move(list.held_out);
+    const auto h = learning::strong_scores(source, requests, context);
+    for (size_t n = first; n < end; ++n) {
+      const Node& node = trees.nodes[n];
+      NodeSamples list = std::move(lists[n]);
+      if (!node.is_leaf()) {
+        std::array<NodeSamples, 2> children;
+        route_held_out(trees, list, h[n - first], children);
+        lists[static_cast<size_t>(node.left)] = std::move(children[0]);
+        lists[static_cast<size_t>(node.right)] = std::move(children[1]);
+      }
+      visits[n] = std::move(list.held_out);
+    }
   }
-  return frontier_posteriors(trees, lists, visits, count);
+  return visits;
 }
 
-}  // namespace
-
+/// The ensemble with the nodes of this depth as leaves.
 Ensemble cut_at(const Ensemble& trees, int depth) {
   Ensemble cut = trees;
   for (Node& node : cut.nodes) {
@@ -110,14 +115,28 @@ Ensemble cut_at(const Ensemble& trees, int depth) {
   return cut;
 }
 
-std::vector<double> posteriors(const Ensemble& trees, const learning::FeatureSource& source,
-                               size_t count, const Context& context) {
-  std::vector<double> mean(count, 0);
+}  // namespace
+
+std::vector<std::vector<double>> posteriors_by_depth(const Ensemble& trees,
+                                                     const learning::FeatureSource& source,
+                                                     size_t count, const Context& context) {
+  std::vector<std::vector<double>> mean(static_cast<size_t>(trees.depth()) + 1,
+                                        std::vector<double>(count, 0));
   for (size_t t = 0; t < trees.trees(); ++t) {
-    const std::vector<double> posterior = tree_posteriors(trees, t, source, count, context);
-    for (size_t i = 0; i < count; ++i) mean[i] += posterior[i];
+    auto visits = visits_of_tree(trees, t, source, count, context);
+    for (size_t d = mean.size(); d-- > 0;) {
+      for (size_t n = 0; n < visits.size(); ++n) {
+        if (static_cast<size_t>(trees.nodes[n].depth) > d) visits[n].clear();
+      }
+      const std::vector<double> posterior =
+          frontier_posteriors(cut_at(trees, static_cast<int>(d)),
+                              std::vector<NodeSamples>(visits.size()), visits, count);
+      for (size_t i = 0; i < count; ++i) mean[d][i] += posterior[i];
+    }
   }
-  for (double& p : mean) p /= static_cast<double>(trees.trees());
+  for (auto& of_depth : mean) {
+    for (double& p : of_depth) p /= static_cast<double>(trees.trees());
+  }
   return mean;
 }
 

@@ -27,14 +27,13 @@ std::vector<double> frontier_posteriors(const Ensemble& tree, const std::vector<
                                         const std::vector<std::vector<HeldOutVisit>>& visits,
                                         size_t count);
 
-/// Returns the ensemble without the nodes below a depth.
-Ensemble cut_at(const Ensemble& trees, int depth);
-
 /// Posterior of the samples 0 .. count - 1 of a source, by an ensemble whose features are columns
-/// of the source: the mean of its trees' (Birkbeck, Sofka, Zhou 2011, Algorithm 2). In doubles from
-/// integers, the same on every device.
-std::vector<double> posteriors(const Ensemble& trees, const learning::FeatureSource& source,
-                               size_t count, const Context& context);
+/// of the source, without the nodes below each depth: the mean of its trees' (Birkbeck, Sofka, Zhou
+/// 2011, Algorithm 2); [depth][sample], that of the whole ensemble last. In doubles from integers,
+/// the same on every device.
+std::vector<std::vector<double>> posteriors_by_depth(const Ensemble& trees,
+                                                     const learning::FeatureSource& source,
+                                                     size_t count, const Context& context);
 
 /// Reduced-error pruning: turns nodes into leaves, bottom-up, where the held-out log-loss does not
 /// rise by more than 1e-6, and removes what became unreachable. Returns how many nodes were turned,
