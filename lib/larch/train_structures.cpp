@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <optional>
 #include <tuple>
 
@@ -145,6 +146,20 @@ void fit_structure(size_t s, const hdn::HdnConfig& config, std::vector<PosedCase
                  ") that exchange the axes of its box, so that its orientation is one of several; "
                  "set \"symmetric\" for this structure");
   }
+}
+
+/// On the CPU the images of the cases are in the memory that the training may take. Throws
+/// MemoryError.
+template <class Cases, class Image>
+void count_images(const Cases& cases, const Image& image_of, voxels::TrainConfig& config,
+                  const Context& context) {
+  if (config.memory_bytes == 0 || context.device.is_cuda()) return;
+  int64_t bytes = 0;
+  for (const auto& c : cases) {
+    for (const Volume<int16_t>& level : image_of(c).levels) bytes += 2 * level.voxels();
+  }
+  if (bytes >= config.memory_bytes) voxels::throw_lack_of_memory(2 * bytes, context);
+  config.memory_bytes -= bytes;
 }
 
 std::vector<hdn::TrainingCase> posed_cases(const TrainingCases& cases, const hdn::HdnConfig& config,
@@ -410,9 +425,10 @@ TrainResult train_network(const TrainingCases& cases, hdn::HdnConfig config,
                           const Context& side) {
   const Turn turn = side.turn();
   const Context& context = turn.context();
-  const voxels::TrainConfig shared = voxels::with_constants(given);
+  voxels::TrainConfig shared = voxels::with_constants(given);
   hdn::Model start = start_network(config, shared, cases.declared, context.seed);
   std::vector<hdn::TrainingCase> posed = posed_cases(cases, config, start, context);
+  count_images(posed, std::identity(), shared, context);
   const std::string settings =
       Json{{"shared", config::to_json(shared)}, {"hdn", config::to_json(config)}}.dump();
   std::vector<std::string> digests;
@@ -444,7 +460,7 @@ TrainResult train_network(const TrainingCases& cases, hdn::HdnConfig config,
 namespace {
 
 boundary::Model train_structure(const TrainingCases& cases, boundary::BoundaryConfig config,
-                                const voxels::TrainConfig& shared, const hdn::Model* network,
+                                voxels::TrainConfig shared, const hdn::Model* network,
                                 const TrainingRun& run, boundary::TrainReport& report,
                                 const Context& context) {
   boundary::Model model = std::move(start_boundary(config, shared, network).structures[0]);
@@ -454,6 +470,7 @@ boundary::Model train_structure(const TrainingCases& cases, boundary::BoundaryCo
   learn_shape(all, model, report, context);
   const std::vector<boundary::TrainingCase> learned =
       boundary_cases(std::move(all), config, model, context);
+  count_images(learned, std::mem_fn(&boundary::TrainingCase::image), shared, context);
   const std::string settings =
       Json{{"shared", config::to_json(shared)}, {"boundary", config::to_json(config)}}.dump();
   std::vector<std::string> digests;

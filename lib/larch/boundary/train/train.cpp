@@ -13,6 +13,7 @@
 #include "larch/mesh/sphere_template.h"
 #include "larch/mesh/voxelise.h"
 #include "larch/tree/train/column_trees.h"
+#include "larch/voxels/samples.h"
 
 namespace larch::boundary {
 namespace {
@@ -62,10 +63,13 @@ std::vector<Stage> Training::learn(const Places& places, int halvings, LevelRepo
       features::steerable_pool(config.features, features::kVertexPoints);
   const features::FramesOfImages frames{places.frames, places.first,
                                         [&](size_t c) { return images_of(c, halvings); }};
+  const int64_t bytes_left =
+      voxels::bytes_beside_codes(places.frames.size(), pool.size(), shared.memory_bytes, context);
   const std::vector<learning::CodeMap> maps = features::range_frames(frames, pool, context);
   const features::FrameCodes codes = features::fill_frames(frames, pool, maps, context);
   report.seconds_features = Seconds(std::chrono::steady_clock::now() - start).count();
   tree::ColumnTask task{shared.tree, shared.validation, *codes.source, places.samples, maps};
+  task.samples_at_once = voxels::samples_at_once(pool.size(), bytes_left, context.device);
   if (shared.classifier == voxels::ClassifierKind::kEnsemble) {
     task.trees = shared.ensemble.trees;
     task.feature_share = shared.ensemble.feature_share;

@@ -11,6 +11,7 @@
 #include "larch/hdn/train/stage_training.h"
 #include "larch/learning/lowest_hash.h"
 #include "larch/tree/train/column_trees.h"
+#include "larch/voxels/samples.h"
 
 namespace larch::hdn {
 namespace {
@@ -199,12 +200,15 @@ TrainedStage train_boxes(const StageTask& task, StageReport& report, const Conte
     return features::ResidentImages{std::move(images.pyramid), images.level.views.steerable};
   };
   const features::FramesOfImages frames{boxes.frames, boxes.first, load};
+  const int64_t bytes_left =
+      voxels::bytes_beside_codes(boxes.size(), pool.size(), task.shared.memory_bytes, context);
   const std::vector<learning::CodeMap> maps = features::range_frames(frames, pool, context);
   const features::FrameCodes codes = features::fill_frames(frames, pool, maps, context);
   report.seconds_features = seconds();
   const SharedConfig& shared = task.shared;
   const bool is_ensemble = shared.classifier == voxels::ClassifierKind::kEnsemble;
   tree::ColumnTask columns{shared.tree, shared.validation, *codes.source, boxes.samples, maps};
+  columns.samples_at_once = voxels::samples_at_once(pool.size(), bytes_left, context.device);
   if (is_ensemble) {
     columns.trees = shared.ensemble.trees;
     columns.feature_share = shared.ensemble.feature_share;

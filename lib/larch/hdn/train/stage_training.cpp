@@ -133,6 +133,7 @@ StageForest grow_forest(const StageTask& task, const StageColumns& from, size_t 
     if (config.bootstrap.value_or(true)) drawn = tree::bootstrap_counts(cases.size(), seed);
     for (const size_t p : place) times.push_back(p < cases.size() ? drawn[p] : 0);
     tree::ForestTask grow{config, 2, label, times, weights, seed};
+    grow.memory_bytes = task.shared.memory_bytes / 2;
     grow.draw = [&](uint32_t round) {
       return tree::draw_round(all, config.round_features, seed, round);
     };

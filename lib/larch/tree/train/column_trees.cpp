@@ -59,6 +59,7 @@ ColumnTrees grow_on_columns(const ColumnTask& task, const std::vector<uint32_t>&
         task.config, task.validation, {task.codes, task.samples}, {task.codes, none}, of_codes};
     grow.seed = hash64(context.seed, kFoldStream, static_cast<uint64_t>(t));
     grow.times = times;
+    grow.samples_at_once = task.samples_at_once;
     if (task.trees > 1 || task.feature_share < 1) {
       const double wanted = std::ceil(task.feature_share * static_cast<double>(task.maps.size()));
       grow.columns = draw_columns({}, task.maps.size(), static_cast<size_t>(wanted), grow.seed, 0);

@@ -18,7 +18,8 @@ struct ColumnTask {
   const Samples& samples;
   std::span<const learning::CodeMap> maps;  ///< of the columns' values, which the result refers to
   int trees = 1;
-  double feature_share = 1;  ///< of the columns, that each of several trees draws
+  double feature_share = 1;    ///< of the columns, that each of several trees draws
+  size_t samples_at_once = 0;  ///< as GrowTask
 };
 
 /// Trees whose weak classifiers name places in `columns`, which are columns of the source.
