@@ -256,6 +256,15 @@ size_t most_shared_memory(const Device& device) {
   return static_cast<size_t>(larch::cuda::most_shared_bytes(device) - kDeclared);
 }
 
+/// Cuts an image into tiles; returns their number.
+int64_t cut(Tiling& t, const Vec3i& size) {
+  const Vec3i voxels = voxels_of(t);
+  for (int axis = 0; axis < 3; ++axis) {
+    t.tiles[axis] = (size[axis] + voxels[axis] - 1) / voxels[axis];
+  }
+  return static_cast<int64_t>(t.tiles.x) * t.tiles.y * t.tiles.z;
+}
+
 }  // namespace
 
 size_t most_copy_bytes(const Device& device) {
@@ -266,9 +275,16 @@ void tile_walk(const WalkJob& job, const WalkArguments& arguments) {
   if (!job.tree.tiling) return queue_walk(job, arguments);
   const Device& device = job.device;
   Tiling t = *job.tree.tiling;
-  const Vec3i voxels = voxels_of(t);
-  for (int axis = 0; axis < 3; ++axis) {
-    t.tiles[axis] = (arguments.size[axis] + voxels[axis] - 1) / voxels[axis];
+  const int64_t processors = larch::cuda::attribute(cudaDevAttrMultiProcessorCount, device);
+  int64_t all = cut(t, arguments.size);
+  const Vec3i planned = voxels_of(t);
+  for (int axis = 2; axis >= 0; --axis) {
+    // Half of the processors would be idle otherwise. The strides of the copy stay as they are.
+    while (2 * all <= processors && t.bricks[axis] > 1) {
+      --t.bricks[axis];
+      all = cut(t, arguments.size);
+    }
+    t.extent[axis] -= planned[axis] - voxels_of(t)[axis];
   }
   const auto kernel = t.mixed ? level_kernel<true, TileStrongNode, tree::ProbabilityLeaf>
                               : level_kernel<false, TileStrongNode, tree::ProbabilityLeaf>;
@@ -277,9 +293,7 @@ void tile_walk(const WalkJob& job, const WalkArguments& arguments) {
   LARCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         static_cast<int>(most_shared_memory(device))));
   const unsigned threads = 32 * (t.mixed ? kWarps<true> : kWarps<false>);
-  const int64_t all = static_cast<int64_t>(t.tiles.x) * t.tiles.y * t.tiles.z;
-  const auto blocks = static_cast<size_t>(
-      std::min<int64_t>(all, larch::cuda::attribute(cudaDevAttrMultiProcessorCount, device)));
+  const auto blocks = static_cast<size_t>(std::min(all, processors));
   const int levels = std::max(1, arguments.tree.depth);
   const size_t nodes = size_t{1} << (levels - 1);
   const size_t entries = blocks * 2 * nodes * kPassesOfTile * 32;
