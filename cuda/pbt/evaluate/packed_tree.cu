@@ -10,15 +10,15 @@ namespace {
 
 class StreamWriter {
  public:
-  StreamWriter(const CompiledTree& tree, const Tiling* tiling) : tree_(tree), tiling_(tiling) {}
+  explicit StreamWriter(const CompiledTree& tree) : tree_(tree) {}
 
-  void add(size_t w) {
+  /// `copy`: that the taps shall refer to; it may be null.
+  void add(size_t w, const Copy* copy) {
     const tree::FlatWeak& weak = tree_.weaks[w];
     const int32_t channel = tree_.ranges[w].channel;
     std::vector<features::Tap> taps(tree_.taps_of(w).begin(), tree_.taps_of(w).end());
-    const bool packed = tiling_ != nullptr && channel == tiling_->channel;
-    const int pure = packed ? pure_words_first(taps) : 0;
-    const size_t in_word = packed ? 4 : 2;
+    const int pure = copy != nullptr ? pure_words_first(taps) : 0;
+    const size_t in_word = copy != nullptr ? 4 : 2;
     while (taps.size() % in_word != 0) {
       taps.push_back(taps.back());
       taps.back().weight = 0;
@@ -33,18 +33,20 @@ class StreamWriter {
     stream_.push_back({static_cast<uint32_t>(vote.mask), static_cast<uint32_t>(vote.mask >> 32),
                        static_cast<uint32_t>(weak.alpha), 0});
     for (size_t k = 0; k < taps.size(); k += in_word) {
-      if (k < in_word * static_cast<size_t>(pure)) {
-        stream_.push_back({byte_offset(taps[k]), byte_offset(taps[k + 1]), byte_offset(taps[k + 2]),
-                           byte_offset(taps[k + 3])});
-      } else if (packed) {
-        stream_.push_back({packed_tap(taps[k]), packed_tap(taps[k + 1]), packed_tap(taps[k + 2]),
-                           packed_tap(taps[k + 3])});
-      } else {
-        unplaced_.resize(2 * stream_.size());
-        unplaced_.insert(unplaced_.end(), {taps[k], taps[k + 1]});
-        stream_.push_back({0, static_cast<uint32_t>(taps[k].weight), 0,
-                           static_cast<uint32_t>(taps[k + 1].weight)});
+      if (copy != nullptr) {
+        const bool is_pure = k < in_word * static_cast<size_t>(pure);
+        const auto word = [&](size_t i) {
+          const uint32_t offset = byte_offset(taps[i], *copy);
+          const auto weight = static_cast<uint32_t>(taps[i].weight);
+          return is_pure ? offset : offset << kWeightBits | (weight & ((1u << kWeightBits) - 1));
+        };
+        stream_.push_back({word(k), word(k + 1), word(k + 2), word(k + 3)});
+        continue;
       }
+      unplaced_.resize(2 * stream_.size());
+      unplaced_.insert(unplaced_.end(), {taps[k], taps[k + 1]});
+      stream_.push_back(
+          {0, static_cast<uint32_t>(taps[k].weight), 0, static_cast<uint32_t>(taps[k + 1].weight)});
     }
   }
   /// The walks read a header and two words of taps ahead.
@@ -76,43 +78,48 @@ class StreamWriter {
     taps = ordered;
     return static_cast<int>(words);
   }
-  uint32_t byte_offset(const features::Tap& tap) const {
-    const int element = tap.dx - tiling_->lo.x + tiling_->row * (tap.dy - tiling_->lo.y) +
-                        tiling_->plane * (tap.dz - tiling_->lo.z);
+  static uint32_t byte_offset(const features::Tap& tap, const Copy& copy) {
+    const int element =
+        tap.dx - copy.lo.x + copy.row * (tap.dy - copy.lo.y) + copy.plane * (tap.dz - copy.lo.z);
     return static_cast<uint32_t>(element) * static_cast<uint32_t>(sizeof(uint32_t));
-  }
-  uint32_t packed_tap(const features::Tap& tap) const {
-    return byte_offset(tap) << kWeightBits |
-           (static_cast<uint32_t>(tap.weight) & ((1u << kWeightBits) - 1));
   }
 
   const CompiledTree& tree_;
-  const Tiling* tiling_;
   std::vector<uint4> stream_;
   std::vector<features::Tap> unplaced_;  // two a word
 };
 
 }  // namespace
 
-PackedTree pack_tree(const CompiledTree& tree, const Tiling* tiling, const Device& device) {
-  StreamWriter writer(tree, tiling);
-  std::vector<tree::FlatNode> nodes = tree.nodes;
-  for (tree::FlatNode& node : nodes) {
-    const auto first = static_cast<size_t>(node.first);
-    node.first = static_cast<int32_t>(writer.stream().size());
-    for (size_t w = 0; w < static_cast<size_t>(node.n_weak); ++w) writer.add(first + w);
+PackedTree pack_tree(const CompiledTree& tree, std::span<const image::ChannelSpec> channels,
+                     const Tiling* tiling, const Device& device) {
+  StreamWriter writer(tree);
+  std::vector<tree::FlatNode> nodes;
+  for (int c = 0; c < (tiling != nullptr ? tiling->channel_count : 1); ++c) {
+    for (tree::FlatNode node : tree.nodes) {
+      const auto first = static_cast<size_t>(node.first);
+      const size_t end = first + static_cast<size_t>(node.n_weak);
+      node.first = static_cast<int32_t>(writer.stream().size());
+      node.n_weak = 0;
+      for (size_t w = first; w < end; ++w) {
+        const auto channel = static_cast<size_t>(tree.ranges[w].channel);
+        if (tiling != nullptr && channel != tiling->channels[c]) continue;
+        writer.add(w, tiling != nullptr ? &tiling->copies[channels[channel].level] : nullptr);
+        ++node.n_weak;
+      }
+      nodes.push_back(node);
+    }
   }
   writer.end();
-  PackedTree packed;
-  packed.nodes = Buffer<tree::FlatNode>(device, std::span<const tree::FlatNode>(nodes));
-  packed.stream = Buffer<uint4>(device, std::span<const uint4>(writer.stream()));
-  packed.logistic = Buffer<uint32_t>(device, std::span<const uint32_t>(tree.logistic));
-  packed.taps = Buffer<features::Tap>(device, std::span<const features::Tap>(writer.unplaced()));
-  packed.view.nodes = packed.nodes.data();
-  packed.view.stream = packed.stream.data();
-  packed.view.logistic = packed.logistic.data();
-  packed.view.thresholds = tree.thresholds;
-  packed.view.depth = tree.depth;
+  PackedTree packed{Buffer<tree::FlatNode>(device, nodes), Buffer<uint4>(device, writer.stream()),
+                    Buffer<uint32_t>(device, tree.logistic),
+                    Buffer<features::Tap>(device, writer.unplaced())};
+  packed.view = {packed.nodes.data(),
+                 static_cast<int32_t>(tree.nodes.size()),
+                 packed.stream.data(),
+                 packed.logistic.data(),
+                 {},
+                 tree.depth};
   return packed;
 }
 

@@ -10,40 +10,43 @@
 namespace larch::pbt::cuda {
 
 constexpr int kMaximumChannels = 64;
+constexpr int kMaximumLevels = 6;
 
 /// The compiled tree as a stream of 16-byte words, none for a tree of one leaf. A weak classifier
 /// is
 ///   {lo, multiplier, remainder, words | channel << 8 | shift << 16 | pure << 18}
 ///   {mask, mask >> 32, alpha, 0}
 /// and then its taps: in pairs {offset, weight, offset, weight}, whose offsets follow from the
-/// image, or, on the channel of which tiles are copied to shared memory, four to a word. Of those,
+/// image, or, for channels of which tiles are copied to shared memory, four to a word. Of those,
 /// the first `pure` words hold byte offsets of taps with weights +1, -1, +1, -1, which most taps of
 /// box features have and which need no product; in the others a tap is byte offset << 10 | weight.
 /// The last word is filled up with weight 0. All lanes of a warp read the same word.
 struct PackedTreeView {
   const tree::FlatNode* nodes = nullptr;  ///< FlatNode::first: an element of the stream
+  int32_t node_count = 0;  ///< nodes for tiles are [channel][node], with weak classifiers of each
   const uint4* stream = nullptr;
   const uint32_t* logistic = nullptr;
-  tree::Thresholds thresholds;
+  tree::Thresholds thresholds;  ///< of a job
   int32_t depth = 0;
 };
 
 constexpr int kWeightBits = 10;  ///< of a packed tap; the other 22 are its byte offset
 
-/// A tile and its copy of one channel in shared memory, to which the packed taps of that channel
-/// refer.
-struct Tiling {
-  Vec3i bricks{};          ///< of a tile, along x, y, z
-  Vec3i tiles{};           ///< of the image
-  Vec3i lo{};              ///< first element of the copy, relative to the tile's first voxel
-  Vec3i extent{};          ///< elements of the copy
-  int row = 0, plane = 0;  ///< strides of the copy
-  int channel = 0;         ///< that is copied
-  bool mixed = false;      ///< some weak classifiers use channels that are not copied
+/// How a tile's part of a channel lies in shared memory, to which packed taps refer.
+struct Copy {
+  Vec3i lo{};              ///< first element, relative to the tile's first voxel
+  Vec3i extent{};          ///< elements
+  int row = 0, plane = 0;  ///< strides
+};
 
-  size_t copy_bytes() const {
-    return static_cast<size_t>(plane) * static_cast<size_t>(extent.z) * sizeof(uint32_t);
-  }
+/// A tile, whose channels are copied one after the other.
+struct Tiling {
+  Vec3i bricks{};                        ///< of a tile, along x, y, z
+  Vec3i tiles{};                         ///< of the image
+  Copy copies[kMaximumLevels];           ///< of a channel, by its level
+  uint8_t channels[kMaximumChannels]{};  ///< that the tree reads
+  int channel_count = 0;
+  size_t copy_bytes = 0;  ///< of the largest copy
 };
 
 /// The tree on the device, owning.
@@ -52,10 +55,12 @@ struct PackedTree {
   Buffer<uint4> stream;
   Buffer<uint32_t> logistic;
   Buffer<features::Tap> taps;  ///< two a word of the stream, to whose offsets they are to be added
-  PackedTreeView view;
+  PackedTreeView view{};
 };
-/// The taps of the channel that `tiling` copies are packed; it may be null.
-PackedTree pack_tree(const CompiledTree& tree, const Tiling* tiling, const Device& device);
+/// For the walk of these tiles, or for those that read taps where they are (null). `channels`: of
+/// the model.
+PackedTree pack_tree(const CompiledTree& tree, std::span<const image::ChannelSpec> channels,
+                     const Tiling* tiling, const Device& device);
 
 #ifdef __CUDACC__
 

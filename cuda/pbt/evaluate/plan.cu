@@ -9,59 +9,65 @@
 namespace larch::pbt::cuda {
 namespace {
 
-/// Returns the channel of full resolution that most weak classifiers use, or -1.
-int busiest_channel(const CompiledTree& tree, std::span<const image::ChannelSpec> channels) {
-  std::vector<int> uses(channels.size(), 0);
-  for (const TapRange& range : tree.ranges) {
-    const auto channel = static_cast<size_t>(range.channel);
-    if (channels[channel].level == 0) ++uses[channel];
+/// Lays out the copies of a tile with the extents of the taps around it.
+void lay_out(Tiling& t, const std::vector<features::Tap>& boxes) {
+  const Vec3i voxels = voxels_of(t);
+  t.copy_bytes = 0;
+  for (size_t level = 0; level < boxes.size() / 2; ++level) {
+    const features::Tap &low = boxes[2 * level], &high = boxes[2 * level + 1];
+    Copy& copy = t.copies[level];
+    copy.lo = {low.dx, low.dy, low.dz};
+    copy.extent = Vec3i{high.dx, high.dy, high.dz} - copy.lo;
+    const int beyond = level > 0 ? 1 : 0;  // where a tile begins within a coarse voxel
+    for (int axis = 0; axis < 3; ++axis) copy.extent[axis] += (voxels[axis] >> level) + beyond;
+    copy.row = copy.extent.x;
+    // The coarse voxels of half a brick then meet in no bank.
+    const int width = 8 >> level;
+    while (level > 0 && width > 0 && copy.row % (2 * width) != width) ++copy.row;
+    // Planes 8 banks apart: the 8 x 4 voxels of a pass then meet in no bank.
+    copy.plane = copy.row * copy.extent.y;
+    if (level == 0) copy.plane += ((8 - copy.plane % 32) + 32) % 32;
+    t.copy_bytes = std::max(t.copy_bytes, sizeof(uint32_t) * static_cast<size_t>(copy.plane) *
+                                              static_cast<size_t>(copy.extent.z));
   }
-  const auto most = std::max_element(uses.begin(), uses.end());
-  return most == uses.end() || *most == 0 ? -1 : static_cast<int>(most - uses.begin());
 }
 
-/// Lays out the copy of a tile with the extent of the taps around it.
-void lay_out(Tiling& t, const features::Tap& low, const features::Tap& high) {
-  t.lo = {low.dx, low.dy, low.dz};
-  t.extent = voxels_of(t) + Vec3i{high.dx, high.dy, high.dz} - t.lo;
-  t.row = t.extent.x;
-  // Planes 8 banks apart: the 8 x 4 voxels of a pass then meet in no bank.
-  t.plane = t.row * t.extent.y;
-  t.plane += ((8 - t.plane % 32) + 32) % 32;
-}
-
-/// Returns the tile with the most bricks whose copy fits shared memory; of those the one with the
+/// Returns the tile with the most bricks whose copies fit shared memory; of those the one with the
 /// smallest copy. None if the tree is too deep, weights do not fit the packed form, or the taps
 /// reach so far that too few bricks would share a copy.
 std::optional<Tiling> plan_tiles(const CompiledTree& tree,
                                  std::span<const image::ChannelSpec> channels,
                                  const Device& device) {
-  const int channel = busiest_channel(tree, channels);
-  if (tree.depth > kTileLevels || channel < 0) return std::nullopt;
-  std::vector<features::Tap> boxes;
-  features::widen(boxes, tree.taps);
-  const features::Tap &low = boxes[2 * static_cast<size_t>(channel)],
-                      &high = boxes[2 * static_cast<size_t>(channel) + 1];
+  std::vector<features::Tap> boxes;  // [level][low, high]
+  for (features::Tap tap : tree.taps) {
+    tap.channel = static_cast<uint16_t>(channels[tap.channel].level);
+    features::widen(boxes, std::span(&tap, 1));
+  }
   constexpr int kLimit = 1 << (kWeightBits - 1);
-  if (low.weight < -kLimit || high.weight >= kLimit) return std::nullopt;
+  const auto is_out = [](const features::Tap& box) {
+    return box.weight < -kLimit || box.weight >= kLimit || box.channel >= kMaximumLevels;
+  };
+  if (tree.depth > kTileLevels || std::ranges::any_of(boxes, is_out)) return std::nullopt;
+  Tiling tiling;
+  for (size_t c = 0; c < channels.size(); ++c) {
+    const auto reads = [c](const TapRange& r) { return static_cast<size_t>(r.channel) == c; };
+    if (std::ranges::none_of(tree.ranges, reads)) continue;
+    tiling.channels[tiling.channel_count++] = static_cast<uint8_t>(c);
+  }
   constexpr int kFewest = 4;
   std::optional<Tiling> best;
   for (int x = 1; x <= 4; ++x) {
     for (int y = 1; y <= 2; ++y) {
       for (int z = 1; z <= 4; ++z) {
-        Tiling tried{.bricks = {x, y, z}, .channel = channel};
-        lay_out(tried, low, high);
-        const int bricks = brick_count(tried), before = best ? brick_count(*best) : kFewest;
+        tiling.bricks = {x, y, z};
+        lay_out(tiling, boxes);
+        const int bricks = brick_count(tiling), before = best ? brick_count(*best) : kFewest;
         if (bricks > kMaximumBricks || bricks < before ||
-            tried.copy_bytes() > most_copy_bytes(device))
+            tiling.copy_bytes > most_copy_bytes(device))
           continue;
-        if (!best || bricks > before || tried.copy_bytes() < best->copy_bytes()) best = tried;
+        if (!best || bricks > before || tiling.copy_bytes < best->copy_bytes) best = tiling;
       }
     }
-  }
-  if (best) {
-    best->mixed = std::any_of(tree.ranges.begin(), tree.ranges.end(),
-                              [channel](const TapRange& r) { return r.channel != channel; });
   }
   return best;
 }
@@ -79,9 +85,11 @@ std::shared_ptr<const WalkPlan> plan(const Model& model, std::vector<CompiledTre
     TreePlan& planned = made->trees.emplace_back();
     planned.nodes = tree.nodes;
     planned.root_q = tree.root_q;
-    planned.direct = pack_tree(tree, nullptr, device);
+    planned.direct = pack_tree(tree, model.channels, nullptr, device);
     planned.tiling = plan_tiles(tree, model.channels, device);
-    if (planned.tiling) planned.tiled = pack_tree(tree, &*planned.tiling, device);
+    if (planned.tiling) {
+      planned.tiled = pack_tree(tree, model.channels, &*planned.tiling, device);
+    }
   }
   // The trees may be read in other streams from now on.
   LARCH_CUDA_CHECK(cudaStreamSynchronize(larch::cuda::stream_of(device)));

@@ -25,12 +25,14 @@ inline Vec3i voxels_of(const Tiling& t) {
 inline int brick_count(const Tiling& t) {
   return t.bricks.x * t.bricks.y * t.bricks.z;
 }
-
 /// Returns what a copy may take of the shared memory of a block.
 size_t most_copy_bytes(const Device& device);
 
-/// A lane's voxels: kPasses in each brick of the tile, those whose elements lie in the lane's bank
-/// of shared memory.
+/// A place in a tile: a pass, and above it x, y and z of the lane's voxel.
+constexpr int kPassBits = 8, kAxisBits = 6;
+
+/// A lane's voxels: kPasses in each brick of the tile, those whose elements of full resolution lie
+/// in the lane's bank of shared memory.
 struct Lane {
   const WalkArguments& a;
   const Tiling& tiling;
@@ -44,7 +46,7 @@ struct Lane {
              brick / tiling.bricks.x / tiling.bricks.y * Brick::kZ};
     at.y += pass % kPasses;
     // The bank of an element is x + row y + 8 z modulo 32 (plane strides are 8 banks apart).
-    const int turned = (lane - at.x - tiling.row * at.y) & 31;
+    const int turned = (lane - at.x - tiling.copies[0].row * at.y) & 31;
     return at + Vec3i{turned & 7, 0, turned >> 3};
   }
   __device__ Vec3i voxel(int pass) const { return tile + in_tile(pass); }
@@ -54,16 +56,20 @@ struct Lane {
   __device__ bool is_wanted(const Vec3i& at) const {
     return in_image(at) && (a.roi == nullptr || a.roi[linear_index(a.size, at)] != 0);
   }
-  /// Element of the copy to which the offsets of packed taps are added.
-  __device__ int32_t staged_element(int pass) const {
+  __device__ uint32_t place(int pass) const {
     const Vec3i at = in_tile(pass);
-    return at.x + tiling.row * at.y + tiling.plane * at.z;
+    return static_cast<uint32_t>(((at.z << kAxisBits | at.y) << kAxisBits | at.x) << kPassBits |
+                                 pass);
   }
-  /// Element of the integral volume; of the nearest voxel if the pass lies beyond the border.
-  __device__ int64_t element(int channel, int pass) const {
-    const Vec3i at = voxel(pass);
-    return a.layouts[channel].base(
-        {min(at.x, a.size.x - 1), min(at.y, a.size.y - 1), min(at.z, a.size.z - 1)});
+  /// Returns the element of a place in the copy of a channel of this level: the offsets of packed
+  /// taps are added to it.
+  __device__ int32_t staged_element(uint32_t place, int level) const {
+    const Copy& copy = tiling.copies[level];
+    const auto cell = [&](int axis) {
+      const auto in_tile = static_cast<int>(place >> (kPassBits + kAxisBits * axis));
+      return ((tile[axis] + in_tile % (1 << kAxisBits)) >> level) - (tile[axis] >> level);
+    };
+    return cell(0) + copy.row * cell(1) + copy.plane * cell(2);
   }
 };
 
@@ -123,16 +129,14 @@ __device__ inline void add_staged_taps(const uint4* taps, const uint4& first,
 }
 
 /// The node test of boosting trees in a tile: StrongNode, which reads ahead in the stream, and the
-/// copy of its channel.
+/// copy of a channel.
 struct TileStrongNode : StrongNode {
-  /// H of a node at N voxels of each lane. `staged`: their addresses in the copy. kMixed: some weak
-  /// classifiers use channels that are not copied.
-  template <int N, bool kMixed>
-  static __device__ void ask(const PackedTreeView& tree, const tree::FlatNode& node,
-                             const Lane& lane, const uint32_t (&staged)[N], const int (&pass)[N],
-                             int32_t (&h)[N]) {
+  /// Adds the votes of a node on the copied channel at N voxels of each lane. `staged`: their
+  /// addresses in the copy.
+  template <int N>
+  static __device__ void add_votes(const PackedTreeView& tree, const tree::FlatNode& node,
+                                   const uint32_t (&staged)[N], int32_t (&votes)[N]) {
     const uint4* at = tree.stream + node.first;
-    int32_t votes[N] = {};
     // The header and the first taps of the next weak classifier are read while this one is at work.
     uint4 next[3] = {__ldg(at), __ldg(at + 1), __ldg(at + 2)};
     for (int w = 0; w < node.n_weak; ++w) {
@@ -142,43 +146,37 @@ struct TileStrongNode : StrongNode {
 #pragma unroll
       for (int k = 0; k < 3; ++k) next[k] = __ldg(following + k);
       uint32_t sum[N] = {};
-      if (!kMixed || weak.channel == lane.tiling.channel) {
-        add_staged_taps(at + 2, first, weak, staged, sum);
-      } else {
-        int64_t direct[N];
-#pragma unroll
-        for (int j = 0; j < N; ++j) direct[j] = lane.element(weak.channel, pass[j]);
-        add_taps(at + 2, weak.words, lane.a.integral, direct, sum);
-      }
+      add_staged_taps(at + 2, first, weak, staged, sum);
       at = following;
 #pragma unroll
       for (int j = 0; j < N; ++j) weak.vote(static_cast<int32_t>(sum[j]), votes[j]);
     }
-#pragma unroll
-    for (int j = 0; j < N; ++j) h[j] = tree::strong_value(votes[j], node.alpha_sum);
   }
 };
 
-/// Copies the tile's part of the integral volume to shared memory; a warp copies whole rows.
-__device__ inline void stage(const WalkArguments& a, const Tiling& t, const Vec3i& tile,
-                             uint32_t* copy) {
+/// Copies the tile's part of a channel to shared memory; a warp copies whole rows.
+__device__ inline void stage(const WalkArguments& a, const Tiling& t, int channel,
+                             const Vec3i& tile, uint32_t* to_copy) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warps = static_cast<int>(blockDim.x) / 32;
-  const image::IntegralLayout& layout = a.layouts[t.channel];
-  const Vec3i first = tile + t.lo + layout.pad;
-  const int columns = min(t.extent.x, layout.stride_size.x - first.x);
+  const image::IntegralLayout& layout = a.layouts[channel];
+  const Copy& copy = t.copies[layout.level];
+  const int level = layout.level;
+  const Vec3i first =
+      Vec3i{tile.x >> level, tile.y >> level, tile.z >> level} + copy.lo + layout.pad;
+  const int columns = min(copy.extent.x, layout.stride_size.x - first.x);
   int y = static_cast<int>(threadIdx.x) / 32, z = 0;
   while (true) {
-    while (y >= t.extent.y) {
-      y -= t.extent.y;
+    while (y >= copy.extent.y) {
+      y -= copy.extent.y;
       ++z;
     }
-    if (z >= t.extent.z) break;
+    if (z >= copy.extent.z) break;
     if (first.y + y < layout.stride_size.y &&
         first.z + z < layout.voxels.z + 2 * layout.pad.z + 1) {
       const uint32_t* from =
           a.integral + layout.offset + first.x + layout.linear_offset(0, first.y + y, first.z + z);
-      uint32_t* to = copy + t.row * y + t.plane * z;
+      uint32_t* to = to_copy + copy.row * y + copy.plane * z;
       for (int x = lane; x < columns; x += 32) larch::cuda::copy_word(to + x, from + x);
     }
     y += warps;

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -115,16 +116,14 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t offset = static_cast<int64_t>(chunk - queue.chunk) * kChunk;
   const int count = static_cast<int>(min(queue.count - offset, static_cast<int64_t>(kChunk)));
   const int64_t first = queue.first + offset;
-  switch ((count + 31) / 32) {
-    case 1:
-      return evaluate_node<1, NodeTest, Leaf>(a, level, queue, chunk, first, count);
-    case 2:
-      return evaluate_node<2, NodeTest, Leaf>(a, level, queue, chunk, first, count);
-    case 3:
-      return evaluate_node<3, NodeTest, Leaf>(a, level, queue, chunk, first, count);
-    default:
-      return evaluate_node<4, NodeTest, Leaf>(a, level, queue, chunk, first, count);
-  }
+  const auto evaluate = [&](auto voxels) {
+    if ((count + 31) / 32 != voxels.value) return;
+    evaluate_node<voxels.value, NodeTest, Leaf>(a, level, queue, chunk, first, count);
+  };
+  evaluate(std::integral_constant<int, 1>());
+  evaluate(std::integral_constant<int, 2>());
+  evaluate(std::integral_constant<int, 3>());
+  evaluate(std::integral_constant<int, 4>());
 }
 
 /// Moves the parts of the chunks to where the next level's queues are; `places` is the exclusive

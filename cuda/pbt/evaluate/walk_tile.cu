@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <type_traits>
 
 #include "cuda/pbt/evaluate/tile.cuh"
 #include "larch/core/buffer.h"
@@ -10,35 +11,31 @@
 // for each bank of shared memory, and lane l reads from part l, so that the lanes of a warp are at
 // different voxels but never meet in a bank. A task is four voxels of each lane at one node; the
 // warps of the block take tasks in turn. A list fills in any order: what a voxel adds up does not
-// depend on it.
+// depend on it. The channels that a tree reads are copied one after the other for each level, while
+// the votes so far wait beside the list.
 namespace larch::pbt::cuda {
 namespace {
 
 constexpr int kMaximumNodes = 1 << (kTileLevels - 1);  ///< inner nodes of a level
-constexpr int kPassesOfTile = kMaximumBricks * kPasses;
+constexpr int kWarps = 20;  ///< of a block, measured: more hide more latency
 
-/// Warps of a block, measured: more hide more latency, but weak classifiers on channels that are
-/// not copied take more registers than they would leave.
-template <bool kMixed>
-constexpr int kWarps = kMixed ? 12 : 20;
+/// Entries of the lists of a node: its passes and lanes.
+constexpr int kEntries = kMaximumBricks * kPasses * 32;
 
 /// The lists of one level of one block, in global memory: [node][pass][lane].
 struct Lists {
   uint32_t* weights;  ///< Q30
-  uint32_t* places;   ///< which of the lane's voxels, and where it lies in the copy
-};
+  uint32_t* places;   ///< which of the lane's voxels, and where it lies in the tile
+  int32_t* votes;     ///< of the channels so far
 
-/// A voxel's element of the copy above the 8 bits of its pass.
-constexpr int kPassBits = 8;
-__device__ uint32_t place_of(const Lane& lane, int pass) {
-  return static_cast<uint32_t>(lane.staged_element(pass)) << kPassBits |
-         static_cast<uint32_t>(pass);
-}
+  __device__ Lists of_node(int n) const {
+    return {weights + n * kEntries, places + n * kEntries, votes + n * kEntries};
+  }
+};
 
 /// Of all blocks; a block has two levels, this one and the next.
 struct LevelScratch {
-  uint32_t* weights;
-  uint32_t* places;
+  Lists lists;
   unsigned long long* totals;  ///< [block][pass][lane], Q60
   int nodes;                   ///< most inner nodes of a level
 };
@@ -57,38 +54,53 @@ struct LevelState {
   int32_t next_task;
 };
 
-/// Leads up to N voxels of each lane through a node. `idle`: the place that lanes without a voxel
-/// read in vain, in a bank of their own.
-template <int N, bool kMixed, class NodeTest, class Leaf>
-__device__ void evaluate_node(const WalkArguments& a, const tree::FlatNode& node, uint32_t copy,
-                              const Lane& lane, uint32_t idle, const Lists& from, int begin,
-                              int count, unsigned long long* totals, const Lists& to,
-                              const int (&child)[2], LevelNodes& next, int nodes_stride) {
-  int pass[N];
-  uint32_t place[N], staged[N], weight[N];
-  int32_t h[N];
+/// What the tasks of a level have in common.
+struct Round {
+  Lists from, to;              ///< of this level and the next
+  unsigned long long* totals;  ///< [pass][lane], Q60
+  uint32_t copy;               ///< address of the copied channel ...
+  int number;                  ///< ... which is the level's first, second, ...
+  int channel;                 ///< ... at this place in the tiling
+  int level;                   ///< ... of this level
+};
+
+/// Asks a node at up to N voxels of each lane on a channel, and leads them on after the last one.
+/// Lanes without a voxel read in vain, in a bank of their own.
+template <int N, class NodeTest, class Leaf>
+__device__ void evaluate_node(const WalkArguments& a, const Round& round,
+                              const tree::FlatNode& node, const Lane& lane, const Lists& from,
+                              int begin, int count, const int (&child)[2], LevelNodes& next) {
+  uint32_t place[N], staged[N];
+  int32_t votes[N];
 #pragma unroll
   for (int j = 0; j < N; ++j) {
     const bool real = begin + j < count;
-    place[j] = real ? from.places[(begin + j) * 32 + lane.lane] : idle;
-    weight[j] = real ? from.weights[(begin + j) * 32 + lane.lane] : 0;
-    pass[j] = static_cast<int>(place[j] & ((1u << kPassBits) - 1));
-    staged[j] = copy + 4 * (place[j] >> kPassBits);
+    const int at = (begin + j) * 32 + lane.lane;
+    place[j] = real ? from.places[at] : lane.place(0);
+    votes[j] = real && round.number > 0 ? from.votes[at] : 0;
+    staged[j] = round.copy + 4 * lane.staged_element(place[j], round.level);
     asm("" : "+r"(staged[j]));  // keeps the compiler from computing it anew at every tap
   }
-  NodeTest::template ask<N, kMixed>(a.tree, node, lane, staged, pass, h);
+  NodeTest::template add_votes<N>(a.tree, node, staged, votes);
 #pragma unroll
   for (int j = 0; j < N; ++j) {
-    if (weight[j] == 0) continue;
-    const tree::Shares share = tree::shares_of(node, NodeTest::split(a.tree, weight[j], h[j]));
+    const int own = (begin + j) * 32 + lane.lane;
+    if (begin + j >= count) continue;
+    if (round.number + 1 < lane.tiling.channel_count) {
+      from.votes[own] = votes[j];
+      continue;
+    }
+    const int32_t h = tree::strong_value(votes[j], node.alpha_sum);
+    const tree::Shares share = tree::shares_of(node, NodeTest::split(a.tree, from.weights[own], h));
     const unsigned long long ended = Leaf::mixed(node, share);
-    if (ended > 0) atomicAdd(&totals[pass[j] * 32 + lane.lane], ended);
+    const uint32_t pass = place[j] & ((1u << kPassBits) - 1);
+    if (ended > 0) atomicAdd(&round.totals[pass * 32 + lane.lane], ended);
     const uint32_t down[2] = {share.left, share.right};
 #pragma unroll
     for (int side = 0; side < 2; ++side) {
       if (down[side] == 0) continue;
-      const int slot = atomicAdd(&next.count[child[side]][lane.lane], 1);
-      const int64_t at = static_cast<int64_t>(child[side]) * nodes_stride + slot * 32 + lane.lane;
+      const int at = atomicAdd(&next.count[child[side]][lane.lane], 1) * 32 + lane.lane;
+      const Lists to = round.to.of_node(child[side]);
       to.weights[at] = down[side];
       to.places[at] = place[j];
     }
@@ -134,11 +146,9 @@ __device__ int child_index(const LevelNodes& next, int count, int32_t node) {
   return -1;
 }
 
-template <bool kMixed, class NodeTest, class Leaf>
-__device__ void work_off(const WalkArguments& a, uint32_t copy, const Lane& lane, LevelState& state,
-                         int which, const Lists (&lists)[2], unsigned long long* totals) {
-  constexpr int kStride = kPassesOfTile * 32;
-  const uint32_t idle = place_of(lane, 0);
+template <class NodeTest, class Leaf>
+__device__ void work_off(const WalkArguments& a, const Round& round, const Lane& lane,
+                         LevelState& state, int which) {
   const LevelNodes& level = state.levels[which];
   LevelNodes& next = state.levels[1 - which];
   while (true) {
@@ -148,7 +158,7 @@ __device__ void work_off(const WalkArguments& a, uint32_t copy, const Lane& lane
     if (task >= state.task_count) return;
     int n = 0;
     while (level.first_task[n + 1] <= task) ++n;
-    const tree::FlatNode node = a.tree.nodes[level.node[n]];
+    const tree::FlatNode node = a.tree.nodes[round.channel * a.tree.node_count + level.node[n]];
     const int begin = (task - level.first_task[n]) * kTogether;
     const int count = level.count[n][lane.lane];
     const int longest =
@@ -156,25 +166,16 @@ __device__ void work_off(const WalkArguments& a, uint32_t copy, const Lane& lane
                            0xffffffffu, static_cast<uint32_t>(max(0, count - begin)))));
     const int child[2] = {child_index(next, state.node_count[1 - which], node.left),
                           child_index(next, state.node_count[1 - which], node.right)};
-    const Lists from{lists[which].weights + n * kStride, lists[which].places + n * kStride};
-    const Lists& to = lists[1 - which];
-    switch (longest) {
-      case 1:
-        evaluate_node<1, kMixed, NodeTest, Leaf>(a, node, copy, lane, idle, from, begin, count,
-                                                 totals, to, child, next, kStride);
-        break;
-      case 2:
-        evaluate_node<2, kMixed, NodeTest, Leaf>(a, node, copy, lane, idle, from, begin, count,
-                                                 totals, to, child, next, kStride);
-        break;
-      case 3:
-        evaluate_node<3, kMixed, NodeTest, Leaf>(a, node, copy, lane, idle, from, begin, count,
-                                                 totals, to, child, next, kStride);
-        break;
-      default:
-        evaluate_node<4, kMixed, NodeTest, Leaf>(a, node, copy, lane, idle, from, begin, count,
-                                                 totals, to, child, next, kStride);
-    }
+    const Lists from = round.from.of_node(n);
+    const auto evaluate = [&](auto voxels) {
+      if (longest != voxels.value) return;
+      evaluate_node<voxels.value, NodeTest, Leaf>(a, round, node, lane, from, begin, count, child,
+                                                  next);
+    };
+    evaluate(std::integral_constant<int, 1>());
+    evaluate(std::integral_constant<int, 2>());
+    evaluate(std::integral_constant<int, 3>());
+    evaluate(std::integral_constant<int, kTogether>());
   }
 }
 
@@ -193,12 +194,12 @@ __device__ void enter(const Lane& lane, LevelState& state, const Lists& list,
     if (!lane.is_wanted(lane.voxel(pass))) continue;
     const int slot = atomicAdd(&state.levels[0].count[0][lane.lane], 1);
     list.weights[slot * 32 + lane.lane] = tree::kOneQ30;
-    list.places[slot * 32 + lane.lane] = place_of(lane, pass);
+    list.places[slot * 32 + lane.lane] = lane.place(pass);
   }
 }
 
-template <bool kMixed, class NodeTest, class Leaf>
-__global__ void __launch_bounds__(32 * kWarps<kMixed>, 1)
+template <class NodeTest, class Leaf>
+__global__ void __launch_bounds__(32 * kWarps, 1)
     level_kernel(const __grid_constant__ WalkArguments a, const __grid_constant__ Tiling t,
                  LevelScratch scratch, unsigned long long* next_tile) {
   extern __shared__ __align__(16) uint8_t shared[];
@@ -207,12 +208,13 @@ __global__ void __launch_bounds__(32 * kWarps<kMixed>, 1)
   auto* copy = reinterpret_cast<uint32_t*>(shared + sizeof(LevelState));
   const auto copy_address = static_cast<uint32_t>(__cvta_generic_to_shared(copy));
   const int passes = t.bricks.x * t.bricks.y * t.bricks.z * kPasses;
-  const int64_t level_size = static_cast<int64_t>(scratch.nodes) * kPassesOfTile * 32;
-  const int64_t slot = blockIdx.x * 2 * level_size;
-  const Lists lists[2] = {
-      {scratch.weights + slot, scratch.places + slot},
-      {scratch.weights + slot + level_size, scratch.places + slot + level_size}};
-  unsigned long long* totals = scratch.totals + blockIdx.x * int64_t{kPassesOfTile} * 32;
+  const int64_t level_size = static_cast<int64_t>(scratch.nodes) * kEntries;
+  const auto lists = [&](int which) {
+    const int64_t first = (blockIdx.x * int64_t{2} + which) * level_size;
+    return Lists{scratch.lists.weights + first, scratch.lists.places + first,
+                 scratch.lists.votes + blockIdx.x * level_size};
+  };
+  unsigned long long* totals = scratch.totals + blockIdx.x * int64_t{kEntries};
   const int64_t tile_count = static_cast<int64_t>(t.tiles.x) * t.tiles.y * t.tiles.z;
   while (true) {
     if (threadIdx.x == 0) tile_number = atomicAdd(next_tile, 1ULL);
@@ -220,8 +222,8 @@ __global__ void __launch_bounds__(32 * kWarps<kMixed>, 1)
     const auto n = static_cast<int64_t>(tile_number);
     if (n >= tile_count) return;
     const Lane lane{a, t, tile_corner(t, n), static_cast<int>(threadIdx.x % 32)};
-    stage(a, t, lane.tile, copy);
-    enter(lane, state, lists[0], totals, passes);
+    stage(a, t, t.channels[0], lane.tile, copy);
+    enter(lane, state, lists(0), totals, passes);
     for (int which = 0;; which = 1 - which) {
       __syncthreads();
       if (threadIdx.x < 32) {
@@ -236,7 +238,19 @@ __global__ void __launch_bounds__(32 * kWarps<kMixed>, 1)
       }
       __syncthreads();
       if (state.task_count == 0) break;
-      work_off<kMixed, NodeTest, Leaf>(a, copy_address, lane, state, which, lists, totals);
+      // Back and forth: a level begins with the channel that the one above has ended with.
+      for (int k = 0; k < t.channel_count; ++k) {
+        const int c = which == 0 ? k : t.channel_count - 1 - k;
+        if (k > 0) {
+          __syncthreads();
+          stage(a, t, t.channels[c], lane.tile, copy);
+          if (threadIdx.x == 0) state.next_task = 0;
+          __syncthreads();
+        }
+        const int level = a.layouts[t.channels[c]].level;
+        const Round round{lists(which), lists(1 - which), totals, copy_address, k, c, level};
+        work_off<NodeTest, Leaf>(a, round, lane, state, which);
+      }
     }
     __threadfence_block();
     for (int pass = static_cast<int>(threadIdx.x) / 32; pass < passes;
@@ -279,33 +293,35 @@ void tile_walk(const WalkJob& job, const WalkArguments& arguments) {
   int64_t all = cut(t, arguments.size);
   const Vec3i planned = voxels_of(t);
   for (int axis = 2; axis >= 0; --axis) {
-    // Half of the processors would be idle otherwise. The strides of the copy stay as they are.
+    // Half of the processors would be idle otherwise. The strides of copies stay as they are.
     while (2 * all <= processors && t.bricks[axis] > 1) {
       --t.bricks[axis];
       all = cut(t, arguments.size);
     }
-    t.extent[axis] -= planned[axis] - voxels_of(t)[axis];
+    for (int level = 0; level < kMaximumLevels; ++level) {
+      t.copies[level].extent[axis] -= (planned[axis] >> level) - (voxels_of(t)[axis] >> level);
+    }
   }
-  const auto kernel = t.mixed ? level_kernel<true, TileStrongNode, tree::ProbabilityLeaf>
-                              : level_kernel<false, TileStrongNode, tree::ProbabilityLeaf>;
+  const auto kernel = level_kernel<TileStrongNode, tree::ProbabilityLeaf>;
   // The attribute belongs to the kernel and not to a launch: it is the same for all, so that
   // threads which launch the kernel side by side do not lower it for each other.
   LARCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         static_cast<int>(most_shared_memory(device))));
-  const unsigned threads = 32 * (t.mixed ? kWarps<true> : kWarps<false>);
   const auto blocks = static_cast<size_t>(std::min(all, processors));
   const int levels = std::max(1, arguments.tree.depth);
   const size_t nodes = size_t{1} << (levels - 1);
-  const size_t entries = blocks * 2 * nodes * kPassesOfTile * 32;
+  const size_t entries = blocks * 2 * nodes * kEntries;
   Buffer<uint32_t> weights(device, entries);
   Buffer<uint32_t> places(device, entries);
-  Buffer<unsigned long long> totals(device, blocks * kPassesOfTile * 32);
+  Buffer<int32_t> votes(device, t.channel_count > 1 ? entries / 2 : 0);
+  Buffer<unsigned long long> totals(device, blocks * kEntries);
   Buffer<unsigned long long> next(device, 1);
   next.set_zero();
-  kernel<<<static_cast<unsigned>(blocks), threads, t.copy_bytes() + sizeof(LevelState),
+  kernel<<<static_cast<unsigned>(blocks), 32 * kWarps, t.copy_bytes + sizeof(LevelState),
            job.stream()>>>(
       arguments, t,
-      LevelScratch{weights.data(), places.data(), totals.data(), static_cast<int>(nodes)},
+      LevelScratch{
+          {weights.data(), places.data(), votes.data()}, totals.data(), static_cast<int>(nodes)},
       next.data());
   larch::cuda::check_launch("level_kernel");
 }
