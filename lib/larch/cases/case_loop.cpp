@@ -89,18 +89,20 @@ class Budget {
 };
 
 /// A device whose turns several cases have at a time, each with parts of it: threads of the host,
-/// or quarters of a card.
+/// or eighths of a card.
 class SharedDevice {
  public:
   SharedDevice(const Device& device, int threads)
-      : device_(device), parts_(device.is_cuda() ? 4 : threads), free_(parts_) {}
+      : device_(device), parts_(device.is_cuda() ? 8 : threads), free_(parts_) {}
 
   const Device& device() const { return device_; }
   int all_parts() const { return parts_; }
   /// Returns as many parts as an image of so many voxels keeps busy. Of a card a part is for those
   /// that it does many of in the time that one takes to be read.
   int parts_for(int64_t voxels) const {
-    if (device_.is_cuda()) return voxels <= 1 << 20 ? 1 : voxels <= 1 << 25 ? 2 : parts_;
+    if (device_.is_cuda()) {
+      return voxels <= 1 << 18 ? 1 : voxels <= 1 << 20 ? 2 : voxels <= 1 << 25 ? 4 : parts_;
+    }
     constexpr int64_t kVoxelsPerThread = 1 << 18;
     return static_cast<int>(std::clamp<int64_t>(voxels / kVoxelsPerThread, 1, parts_));
   }

@@ -98,17 +98,22 @@ class SmoothLabels {
  public:
   SmoothLabels(const SliceView& view, const LabelVolume& labels) : view_(view), labels_(labels) {}
 
-  /// Returns the labels next to a pixel; none where no border is near.
-  std::vector<int32_t> labels_about(int x, int y) const {
+  /// Returns the labels next to a pixel; none where no border is near. Most pixels lie in the voxel
+  /// of the one before.
+  const std::vector<int32_t>& labels_about(int x, int y) {
     const Vec3d at = index_of_pixel(view_, x, y);
     Vec3i voxel;
     for (int axis = 0; axis < 3; ++axis) voxel[axis] = static_cast<int>(std::floor(at[axis] + 0.5));
+    if (voxel == voxel_before_) return about_before_;
+    voxel_before_ = voxel;
+    about_before_.clear();
     std::array<int32_t, 9> about{};
     for_each_about(voxel,
                    [&, k = 0](const Vec3i& near, int) mutable { about[k++] = labels_(near); });
-    if (std::ranges::count(about, about[0]) == std::ssize(about)) return {};
+    if (std::ranges::count(about, about[0]) == std::ssize(about)) return about_before_;
     std::ranges::sort(about);
-    return {about.begin(), std::unique(about.begin(), about.end())};
+    about_before_.assign(about.begin(), std::unique(about.begin(), about.end()));
+    return about_before_;
   }
 
   /// Returns how many pixels a pixel lies inside of a label; negative outside, infinite far away.
@@ -164,6 +169,8 @@ class SmoothLabels {
 
   const SliceView& view_;
   const LabelVolume& labels_;
+  Vec3i voxel_before_{-1, -1, -1};
+  std::vector<int32_t> about_before_{};
   std::map<int32_t, std::unordered_map<int64_t, float>> shares_{};  // by label and voxel
 };
 
