@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
 
 #include "larch/core/error.h"
-#include "larch/core/parallel.h"
 #include "larch/experts/atlases.h"
 #include "larch/experts/train.h"
 #include "larch/forest/evaluate.h"
@@ -228,31 +226,28 @@ std::vector<experts::TrainingCase> unseen_cases(const M& model, voxels::TrainCon
                                                 const std::vector<size_t>& fold, size_t folds,
                                                 const Context& context) {
   config.validation.fraction = 0;
-  const bool is_alone = context.more_devices.empty();  // on one device volumes are not copied
-  std::vector<std::vector<experts::TrainingCase>> of_fold(folds);
-  on_devices(context, folds, [&](size_t f, const Context& own) {
+  std::vector<experts::TrainingCase> cases;
+  for (size_t f = 0; f < folds; ++f) {
     context.info("experts: trees that do not see part " + std::to_string(f + 1) + " of " +
                  std::to_string(folds) + " of the cases");
     const auto is_other = [&](size_t v) { return fold[v] != f && fold[v] < folds; };
     std::vector<voxels::TrainingVolume> others;  // they are moved there and back
     for (size_t v = 0; v < volumes.size(); ++v) {
-      if (is_other(v)) others.push_back(is_alone ? std::move(volumes[v]) : volumes[v]);
+      if (is_other(v)) others.push_back(std::move(volumes[v]));
     }
-    const M unseeing = train_like(model, others, model.space, config, own);
+    const M unseeing = train_like(model, others, model.space, config, context);
     auto back = others.begin();
-    for (size_t v = 0; v < volumes.size() && is_alone; ++v) {
+    for (size_t v = 0; v < volumes.size(); ++v) {
       if (is_other(v)) volumes[v] = std::move(*back++);
     }
-    const auto on_device = resident(unseeing, own.device);
+    const auto on_device = resident(unseeing, context.device);
     for (size_t v = 0; v < volumes.size(); ++v) {
       if (fold[v] != f) continue;
       const auto volume = volumes[v].fetch();
-      of_fold[f].push_back({volume->voxels, structure_probability(on_device, *volume, config, own),
-                            parts_of(model, *volume), static_cast<int>(f), volume->group});
+      cases.push_back({volume->voxels, structure_probability(on_device, *volume, config, context),
+                       parts_of(model, *volume), static_cast<int>(f), volume->group});
     }
-  });
-  std::vector<experts::TrainingCase> cases;
-  for (auto& some : of_fold) std::ranges::move(some, std::back_inserter(cases));
+  }
   return cases;
 }
 

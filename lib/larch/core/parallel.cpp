@@ -11,11 +11,9 @@
 #include <new>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 #include <sys/resource.h>
 
-#include "larch/core/context.h"
 #include "larch/core/error.h"
 #include "larch/core/host_memory.h"
 
@@ -167,20 +165,6 @@ void parallel_for(int threads, int64_t count, int64_t grain,
   const int64_t ranges = (count - 1) / grain + 1;
   Pool::instance().run(loop, static_cast<int>(std::min<int64_t>(threads, ranges)) - 1);
   loop.rethrow();
-}
-
-void on_devices(const Context& context, size_t count,
-                const std::function<void(size_t, const Context&)>& work) {
-  std::vector<Device> devices{context.device};
-  devices.insert(devices.end(), context.more_devices.begin(), context.more_devices.end());
-  std::atomic<size_t> next{0};
-  const auto all = static_cast<int64_t>(std::min(devices.size(), count));
-  parallel_for_each(static_cast<int>(all), all, 1, [&](int64_t d) {
-    Context own = context;
-    own.device = devices[static_cast<size_t>(d)];
-    own.more_devices.clear();
-    for (size_t i = next++; i < count; i = next++) work(i, own);
-  });
 }
 
 void start_threads(int threads) {

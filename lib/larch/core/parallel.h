@@ -2,14 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 
 namespace larch {
-
-struct Context;
 
 /// Calls body(begin, end) on disjoint ranges that cover [0, count), on at most `threads` threads.
 /// Which thread takes which range is not defined: bodies write disjoint results or integer sums, so
@@ -32,12 +29,6 @@ constexpr int64_t fair_grain(int threads, int64_t count, int64_t most) {
   const int64_t share = count / (int64_t{32} * (threads > 1 ? threads : 1));
   return share < 1 ? 1 : share < most ? share : most;
 }
-
-/// Calls work(index, context) for each index: on the device of `context` one after the other, and
-/// on its further cards at the same time, where `context` has one device of them. Which card does
-/// what is not defined. The first exception is rethrown.
-void on_devices(const Context& context, size_t count,
-                const std::function<void(size_t index, const Context& context)>& work);
 
 /// Starts what parallel_for needs for `threads` threads at once, the calling one included. From now
 /// on loops of several callers share them: a loop is helped by those that no other one has. Throws

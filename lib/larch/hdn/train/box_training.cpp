@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <map>
 #include <numeric>
-#include <optional>
 
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
@@ -151,41 +149,10 @@ Boxes draw_boxes(const StageTask& task, uint64_t seed, StageReport& report) {
   return boxes;
 }
 
-/// The features of all boxes as codes on a device.
-struct BoxCodes {
-  std::vector<learning::CodeMap> maps;
-  features::FrameCodes codes;
-  size_t samples_at_once = 0;
-};
-
-BoxCodes make_codes(const StageTask& task, const Boxes& boxes,
-                    const std::vector<features::SteerableFeature>& pool, const Context& context) {
-  const auto load = [&](size_t c) {
-    CaseImages images =
-        make_case_images(task.cases[c], task.model, task.stage.level, {}, {}, context);
-    return features::ResidentImages{std::move(images.pyramid), images.level.views.steerable};
-  };
-  const features::FramesOfImages frames{boxes.frames, boxes.first, load};
-  const int64_t bytes_left =
-      voxels::bytes_beside_codes(boxes.size(), pool.size(), task.shared.memory_bytes, context);
-  std::vector<learning::CodeMap> maps = features::range_frames(frames, pool, context);
-  features::FrameCodes codes = features::fill_frames(frames, pool, maps, context);
-  return {std::move(maps), std::move(codes),
-          voxels::samples_at_once(pool.size(), bytes_left, context.device)};
-}
-
 /// Returns the boosting trees of one fold.
-Detector grow_fold(const StageTask& task, const Boxes& boxes, const BoxCodes& from,
+Detector grow_fold(const StageTask& task, const Boxes& boxes, const tree::ColumnTask& columns,
                    const std::vector<features::SteerableFeature>& pool, size_t fold,
                    const Context& context) {
-  const SharedConfig& shared = task.shared;
-  tree::ColumnTask columns{shared.tree, shared.validation, *from.codes.source, boxes.samples,
-                           from.maps};
-  columns.samples_at_once = from.samples_at_once;
-  if (shared.classifier == voxels::ClassifierKind::kEnsemble) {
-    columns.trees = shared.ensemble.trees;
-    columns.feature_share = shared.ensemble.feature_share;
-  }
   std::vector<uint32_t> times;
   for (size_t i = 0; i < boxes.size(); ++i) {
     times.push_back(task.is_learned(boxes.case_of[i], fold) ? 1 : 0);
@@ -227,20 +194,32 @@ TrainedStage train_boxes(const StageTask& task, StageReport& report, const Conte
   }
   const std::vector<features::SteerableFeature> pool =
       features::steerable_pool(task.config.features);
-  std::map<int, std::optional<BoxCodes>> on;  // the devices
-  for (const Device& more : context.more_devices) on[more.index];
-  on[context.device.index] = make_codes(task, boxes, pool, context);
+  const auto load = [&](size_t c) {
+    CaseImages images =
+        make_case_images(task.cases[c], task.model, task.stage.level, {}, {}, context);
+    return features::ResidentImages{std::move(images.pyramid), images.level.views.steerable};
+  };
+  const features::FramesOfImages frames{boxes.frames, boxes.first, load};
+  const int64_t bytes_left =
+      voxels::bytes_beside_codes(boxes.size(), pool.size(), task.shared.memory_bytes, context);
+  const std::vector<learning::CodeMap> maps = features::range_frames(frames, pool, context);
+  const features::FrameCodes codes = features::fill_frames(frames, pool, maps, context);
   report.seconds_features = seconds();
   const SharedConfig& shared = task.shared;
-  TrainedStage trained = train_folds(task, context, [&](size_t fold, const Context& own) {
-    std::optional<BoxCodes>& from = on.at(own.device.index);
-    if (!from) from = make_codes(task, boxes, pool, own);
+  const bool is_ensemble = shared.classifier == voxels::ClassifierKind::kEnsemble;
+  tree::ColumnTask columns{shared.tree, shared.validation, *codes.source, boxes.samples, maps};
+  columns.samples_at_once = voxels::samples_at_once(pool.size(), bytes_left, context.device);
+  if (is_ensemble) {
+    columns.trees = shared.ensemble.trees;
+    columns.feature_share = shared.ensemble.feature_share;
+  }
+  const std::vector<learning::CodeMap> of_codes = learning::maps_of_codes(maps);
+  TrainedStage trained = train_folds(task, [&](size_t fold) {
     if (shared.classifier != voxels::ClassifierKind::kForest) {
-      return grow_fold(task, boxes, *from, pool, fold, own);
+      return grow_fold(task, boxes, columns, pool, fold, context);
     }
-    const std::vector<learning::CodeMap> of_codes = learning::maps_of_codes(from->maps);
     StageForest grown =
-        grow_forest(task, {*from->codes.source, boxes.samples, of_codes, from->maps}, fold, own);
+        grow_forest(task, {*codes.source, boxes.samples, of_codes, maps}, fold, context);
     Detector detector{task.stage, {}, {}, {}, std::move(grown.forest)};
     for (const uint32_t column : grown.columns) detector.steerable.push_back(pool[column]);
     return detector;

@@ -122,9 +122,7 @@ TrainedStage train_forests(const StageTask& task,
   const features::LinearSource source(columns, places);
   const std::vector<learning::CodeMap> maps =
       source.range(voxels::range_samples(samples, samples.size(), context), context);
-  Context alone = context;  // the columns are on one card
-  alone.more_devices.clear();
-  return train_folds(task, alone, [&](size_t fold, const Context&) {
+  return train_folds(task, [&](size_t fold) {
     StageForest grown = grow_forest(task, {source, samples, maps}, fold, context);
     Detector detector{task.stage, {}, {}, {}, std::move(grown.forest)};
     for (const uint32_t column : grown.columns) detector.haar.push_back(pool[column]);
@@ -154,13 +152,21 @@ TrainedStage train_position(const StageTask& task, StageReport& report, const Co
   Context quiet = context;
   quiet.log_sink = {};
   quiet.progress_sink = {};
-  return train_folds(task, quiet, [&](size_t fold, const Context& own) {
+  const auto train = [&](const std::vector<voxels::TrainingVolume>& learned) {
+    return detector_of(task,
+                       pbt::train_trees(learned, task.model.space, config, {}, nullptr, quiet));
+  };
+  TrainedStage trained;
+  trained.full = train(volumes);
+  const auto folds = static_cast<size_t>(task.config.folds);
+  for (size_t fold = 0; folds > 1 && fold < folds; ++fold) {
     std::vector<voxels::TrainingVolume> learned;
     for (size_t c = 0; c < volumes.size(); ++c) {
       if (task.is_learned(c, fold)) learned.push_back(volumes[c]);
     }
-    return detector_of(task, pbt::train_trees(learned, task.model.space, config, {}, nullptr, own));
-  });
+    trained.folds.push_back(train(learned));
+  }
+  return trained;
 }
 
 }  // namespace larch::hdn

@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "larch/core/parallel.h"
 #include "larch/hdn/stages.h"
 #include "larch/hdn/train/train.h"
 #include "larch/learning/feature_source.h"
@@ -99,20 +98,13 @@ struct TrainedStage {
   std::vector<Detector> folds;
 };
 
-/// Trains a detector for each fold without its cases, by `grow(fold, context)`, and the one of all
-/// cases by `grow(folds, context)`, on all cards of `context`.
+/// Trains a detector for each fold without its cases, by `grow(fold)`, and the one of all cases by
+/// `grow(folds)`.
 template <class Grow>
-TrainedStage train_folds(const StageTask& task, const Context& context, const Grow& grow) {
+TrainedStage train_folds(const StageTask& task, const Grow& grow) {
   const auto folds = static_cast<size_t>(task.config.folds);
-  TrainedStage trained;
-  trained.folds.resize(folds > 1 ? folds : 0);
-  on_devices(context, 1 + trained.folds.size(), [&](size_t i, const Context& own) {
-    if (i == 0) {
-      trained.full = grow(folds, own);
-    } else {
-      trained.folds[i - 1] = grow(i - 1, own);
-    }
-  });
+  TrainedStage trained{grow(folds), {}};
+  for (size_t fold = 0; folds > 1 && fold < folds; ++fold) trained.folds.push_back(grow(fold));
   return trained;
 }
 
