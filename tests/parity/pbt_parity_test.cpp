@@ -261,7 +261,11 @@ TEST_CASE("copies of tiles in shared memory, and taps that reach too far for one
     spec.weaks = sized(30, 10);
     spec.window = window;
     spec.channels = {{image::ChannelKind::kIntensity, 0}};
-    if (window == 3) spec.channels.push_back({image::ChannelKind::kGradientMagnitude, 1});
+    if (window == 3) {
+      spec.channels.insert(spec.channels.end(), {{image::ChannelKind::kGradientMagnitude, 1},
+                                                 {image::ChannelKind::kLaplacian, 0},
+                                                 {image::ChannelKind::kIntensity, 4}});
+    }
     const pbt::Model model = fixtures::random_model(7 + static_cast<uint64_t>(window), spec);
     const Volume<uint8_t> nowhere(v.grid(), 0);
     for (const pbt::Walk walk : {pbt::Walk::kTile, pbt::Walk::kQueue}) {

@@ -36,7 +36,9 @@ class StreamWriter {
       if (copy != nullptr) {
         const bool is_pure = k < in_word * static_cast<size_t>(pure);
         const auto word = [&](size_t i) {
-          const uint32_t offset = byte_offset(taps[i], *copy);
+          const Vec3i at = Vec3i{taps[i].dx, taps[i].dy, taps[i].dz} - copy->lo;
+          const auto offset =
+              static_cast<uint32_t>(4 * (at.x + copy->row * at.y + copy->plane * at.z));
           const auto weight = static_cast<uint32_t>(taps[i].weight);
           return is_pure ? offset : offset << kWeightBits | (weight & ((1u << kWeightBits) - 1));
         };
@@ -77,11 +79,6 @@ class StreamWriter {
     ordered.insert(ordered.end(), rest.begin(), rest.end());
     taps = ordered;
     return static_cast<int>(words);
-  }
-  static uint32_t byte_offset(const features::Tap& tap, const Copy& copy) {
-    const int element =
-        tap.dx - copy.lo.x + copy.row * (tap.dy - copy.lo.y) + copy.plane * (tap.dz - copy.lo.z);
-    return static_cast<uint32_t>(element) * static_cast<uint32_t>(sizeof(uint32_t));
   }
 
   const CompiledTree& tree_;

@@ -13,13 +13,12 @@ namespace {
 void lay_out(Tiling& t, const std::vector<features::Tap>& boxes) {
   const Vec3i voxels = voxels_of(t);
   t.copy_bytes = 0;
-  for (size_t level = 0; level < boxes.size() / 2; ++level) {
-    const features::Tap &low = boxes[2 * level], &high = boxes[2 * level + 1];
+  for (int level = 0; 2 * static_cast<size_t>(level) < boxes.size(); ++level) {
+    const features::Tap *low = &boxes[2 * static_cast<size_t>(level)], *high = low + 1;
     Copy& copy = t.copies[level];
-    copy.lo = {low.dx, low.dy, low.dz};
-    copy.extent = Vec3i{high.dx, high.dy, high.dz} - copy.lo;
-    const int beyond = level > 0 ? 1 : 0;  // where a tile begins within a coarse voxel
-    for (int axis = 0; axis < 3; ++axis) copy.extent[axis] += (voxels[axis] >> level) + beyond;
+    copy.lo = {low->dx, low->dy, low->dz};
+    copy.extent = Vec3i{high->dx, high->dy, high->dz} - copy.lo;
+    for (int axis = 0; axis < 3; ++axis) copy.extent[axis] += most_cells(voxels[axis], level);
     copy.row = copy.extent.x;
     // The coarse voxels of half a brick then meet in no bank.
     const int width = 8 >> level;
@@ -87,9 +86,8 @@ std::shared_ptr<const WalkPlan> plan(const Model& model, std::vector<CompiledTre
     planned.root_q = tree.root_q;
     planned.direct = pack_tree(tree, model.channels, nullptr, device);
     planned.tiling = plan_tiles(tree, model.channels, device);
-    if (planned.tiling) {
-      planned.tiled = pack_tree(tree, model.channels, &*planned.tiling, device);
-    }
+    const Tiling* tiling = planned.tiling ? &*planned.tiling : nullptr;
+    if (tiling != nullptr) planned.tiled = pack_tree(tree, model.channels, tiling, device);
   }
   // The trees may be read in other streams from now on.
   LARCH_CUDA_CHECK(cudaStreamSynchronize(larch::cuda::stream_of(device)));

@@ -25,6 +25,11 @@ inline Vec3i voxels_of(const Tiling& t) {
 inline int brick_count(const Tiling& t) {
   return t.bricks.x * t.bricks.y * t.bricks.z;
 }
+/// Returns the voxels of a level that so many at full resolution may lie in.
+inline int most_cells(int voxels, int level) {
+  return ((voxels + (1 << level) - 2) >> level) + 1;
+}
+
 /// Returns what a copy may take of the shared memory of a block.
 size_t most_copy_bytes(const Device& device);
 

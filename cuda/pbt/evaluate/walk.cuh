@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "cuda/core/check.cuh"
@@ -74,6 +75,15 @@ inline unsigned blocks_for(int64_t items, int64_t per_block) {
 
 __device__ inline int64_t linear_index(const Vec3i& size, const Vec3i& at) {
   return at.x + static_cast<int64_t>(size.x) * (at.y + static_cast<int64_t>(size.y) * at.z);
+}
+
+/// Calls use(n) with a number from 1 to 4 as a constant.
+template <class Use>
+__device__ inline void with_constant(int n, const Use& use) {
+  if (n == 1) use(std::integral_constant<int, 1>());
+  if (n == 2) use(std::integral_constant<int, 2>());
+  if (n == 3) use(std::integral_constant<int, 3>());
+  if (n == 4) use(std::integral_constant<int, 4>());
 }
 
 /// Notes the posterior of a voxel, which a walk does once.

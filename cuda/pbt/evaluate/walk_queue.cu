@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <cub/device/device_scan.cuh>
+#include <cub/device/device_select.cuh>
+#include <thrust/iterator/counting_iterator.h>
 
-#include "cuda/pbt/evaluate/select.cuh"
 #include "cuda/pbt/evaluate/walk.cuh"
 #include "larch/core/buffer.h"
 #include "larch/pbt/evaluate/walk_queues.h"
@@ -116,14 +116,9 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t offset = static_cast<int64_t>(chunk - queue.chunk) * kChunk;
   const int count = static_cast<int>(min(queue.count - offset, static_cast<int64_t>(kChunk)));
   const int64_t first = queue.first + offset;
-  const auto evaluate = [&](auto voxels) {
-    if ((count + 31) / 32 != voxels.value) return;
+  with_constant((count + 31) / 32, [&](auto voxels) {
     evaluate_node<voxels.value, NodeTest, Leaf>(a, level, queue, chunk, first, count);
-  };
-  evaluate(std::integral_constant<int, 1>());
-  evaluate(std::integral_constant<int, 2>());
-  evaluate(std::integral_constant<int, 3>());
-  evaluate(std::integral_constant<int, 4>());
+  });
 }
 
 /// Moves the parts of the chunks to where the next level's queues are; `places` is the exclusive
@@ -161,11 +156,23 @@ struct IsSet {
   __device__ bool operator()(uint32_t i) const { return roi[i] != 0; }
 };
 
+/// Lists are of fewer voxels than this: indices have 32 bits, and CUB counted with an int before
+/// CUDA 13, where larger numbers would have lost bits without a word.
+constexpr int64_t kMaximumListed = CUB_VERSION >= 300000 ? int64_t{1} << 32 : int64_t{1} << 31;
+
 /// Returns the voxels of the region of interest, ascending.
 Buffer<uint32_t> listed(const uint8_t* roi, int64_t voxels, int64_t* count, const Device& device) {
   Buffer<uint32_t> list(device, static_cast<size_t>(voxels));
   Buffer<int64_t> found(device, 1);
-  select_voxels(voxels, IsSet{roi}, list.data(), found.data(), device);
+  const auto select = [&](void* memory, size_t& bytes) {
+    LARCH_CUDA_CHECK(cub::DeviceSelect::If(memory, bytes, thrust::counting_iterator<uint32_t>(0),
+                                           list.data(), found.data(), voxels, IsSet{roi},
+                                           larch::cuda::stream_of(device)));
+  };
+  size_t bytes = 0;
+  select(nullptr, bytes);
+  Buffer<uint8_t> scratch(device, bytes);
+  select(scratch.data(), bytes);
   found.download({count, 1});
   return list;
 }
@@ -261,7 +268,7 @@ void queue_walk(const WalkJob& job, const WalkArguments& arguments) {
   const Device& device = job.device;
   const Vec3i& size = arguments.size;
   const int64_t voxels = static_cast<int64_t>(size.x) * size.y * size.z;
-  if (voxels >= kMaximumSelected) return stack_walk(job, arguments);
+  if (voxels >= kMaximumListed) return stack_walk(job, arguments);
   int64_t count = voxels;
   Buffer<uint32_t> list;
   if (arguments.roi != nullptr) {

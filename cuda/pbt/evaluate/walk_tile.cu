@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <type_traits>
 
 #include "cuda/pbt/evaluate/tile.cuh"
 #include "larch/core/buffer.h"
@@ -167,15 +166,10 @@ __device__ void work_off(const WalkArguments& a, const Round& round, const Lane&
     const int child[2] = {child_index(next, state.node_count[1 - which], node.left),
                           child_index(next, state.node_count[1 - which], node.right)};
     const Lists from = round.from.of_node(n);
-    const auto evaluate = [&](auto voxels) {
-      if (longest != voxels.value) return;
+    with_constant(longest, [&](auto voxels) {
       evaluate_node<voxels.value, NodeTest, Leaf>(a, round, node, lane, from, begin, count, child,
                                                   next);
-    };
-    evaluate(std::integral_constant<int, 1>());
-    evaluate(std::integral_constant<int, 2>());
-    evaluate(std::integral_constant<int, 3>());
-    evaluate(std::integral_constant<int, kTogether>());
+    });
   }
 }
 
@@ -299,7 +293,8 @@ void tile_walk(const WalkJob& job, const WalkArguments& arguments) {
       all = cut(t, arguments.size);
     }
     for (int level = 0; level < kMaximumLevels; ++level) {
-      t.copies[level].extent[axis] -= (planned[axis] >> level) - (voxels_of(t)[axis] >> level);
+      t.copies[level].extent[axis] +=
+          most_cells(voxels_of(t)[axis], level) - most_cells(planned[axis], level);
     }
   }
   const auto kernel = level_kernel<TileStrongNode, tree::ProbabilityLeaf>;
