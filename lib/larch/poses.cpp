@@ -84,11 +84,14 @@ FoundPoses find_poses(const Model& model, Volume<float> image, const Context& co
     image = {};
   }
   const Turn turn = context.turn();
-  const Step step(out.seconds, "detection", 0.2, turn.context());
   hdn::SharedTimes shared;
-  const std::vector<hdn::FoundStructure> found =
-      hdn::detect(network, voxels, grid, turn.context(), &shared);
+  std::vector<hdn::FoundStructure> found;
+  {
+    const Step step(out.seconds, "detection", 0.2, turn.context());
+    found = hdn::detect(network, voxels, grid, turn.context(), &shared);
+  }
   if (network.on_host) {
+    out.seconds.back().second -= shared.cpu_seconds + shared.wait_seconds;
     out.seconds.emplace_back("orientation on the CPU", shared.cpu_seconds);
     out.seconds.emplace_back("sending scores, waiting for the GPU", shared.wait_seconds);
   }

@@ -60,6 +60,8 @@ vertices = open('ball.vtk', 'rb').read()
 assert b'POLYDATA' in vertices
 report = load('r.json')
 metrics, about = report['metrics'], report['segmentation']
+steps = {'starting', 'opening', 'reading', 'speed and seeds', 'solver', 'labels', 'surface', 'writing'}
+assert set(report['steps']) == steps and sum(report['steps'].values()) <= report['seconds'] + 0.01, report['steps']
 assert metrics['voxels'] == found.sum() and abs(metrics['volume_ml'] - found.sum() * 0.008) < 1e-9
 label, = about['labels']
 assert label['label'] == 1 and label['stopped_by'] in ('at rest: no voxel changed', 'labels unchanged')

@@ -112,10 +112,8 @@ void write_all(const Start& start, const Context& context, Outputs& outputs,
                Clock::time_point began) {
   const ResultsBasis basis = start.run.basis();
   const std::string& report_name = start.run.line.common.report;
-  const auto record = [&] {
-    return RunRecord{basis, context, outputs, seconds_since(began), start.run.digests};
-  };
-  const auto report_text = [&] { return json_text(report(record()), 2) + "\n"; };
+  const RunRecord record{basis, context, outputs, began, start.run.digests};
+  const auto report_text = [&] { return json_text(report(record), 2) + "\n"; };
   if (report_name != "-") {
     outputs.add(report_name, [&](const std::string& path) { text_writer(report_text())(path); });
   }
@@ -125,7 +123,7 @@ void write_all(const Start& start, const Context& context, Outputs& outputs,
       folders.make(fs::path(file.path).lexically_normal().parent_path());
     }
   }
-  write_case(start.planned.files, start.earlier, record(), context);
+  write_case(start.planned.files, start.earlier, record, context);
   if (start.run.program.committed) start.run.program.committed();
   if (report_name == "-") print(report_text());
 }
@@ -233,7 +231,8 @@ int run_and_write(const Start& start, Console& console, const std::atomic<int>* 
   }
   NewFolders folders;
   for (const std::string& folder : start.planned.folders) folders.make(folder);
-  Outputs outputs = start.run.program.run(context, start.run);
+  const double starting = seconds_since(began);
+  Outputs outputs = start.run.program.run(context, start.run).step("starting", starting);
   console.finish();
   context.throw_if_stopped("stopped by a signal; no output was written");
   write_all(start, context, outputs, began);

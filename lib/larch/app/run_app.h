@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <utility>
@@ -102,7 +103,8 @@ int run_app(const AppInfo& info, int argc, char** argv, const Hooks<Options>& ho
   program.committed = detail::bound(hooks.committed, options);
   program.run = [&](Context& context, const detail::CheckedRun& run) {
     if constexpr (requires { options.command; }) options.command = detail::command_of(run);
-    return hooks.run(options, context);
+    const auto start = std::chrono::steady_clock::now();
+    return hooks.run(options, context).step("computing", seconds_since(start));
   };
   if (hooks.plan) {
     program.plan = [&](const Context& context, const detail::CheckedRun&) {

@@ -3,6 +3,7 @@
 #include "larch/cases/case_program.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 
 #include "larch/app/console.h"
@@ -113,22 +114,28 @@ CaseLook look_at_image(const CaseJob& job) {
 Outputs detail::run_cases(const AnyCaseProgram& program, const CheckedRun& run, Context& context) {
   const Images& images = program.images;
   give_memory_back(images.memory.count);
-  if (images.is_list()) {
-    const ListedCases list(program, run, context);
-    program.prepare(context);
-    wait_for(context.device);  // cases work in streams of their own
-    Context other = context;
+  const auto start = std::chrono::steady_clock::now();
+  const auto opened = [&] {
+    Context on = context;
+    program.prepare(on);
+    wait_for(on.device);  // cases work in streams of their own
     for (const Device& more : context.more_devices) {
-      other.device = more;
-      program.prepare(other);
+      if (!images.is_list()) break;
+      on.device = more;
+      program.prepare(on);
       wait_for(more);
     }
-    return run_listed_cases(list, program, run, context);
+    return seconds_since(start);
+  };
+  if (images.is_list()) {
+    const ListedCases list(program, run, context);
+    const double opening = opened();
+    return run_listed_cases(list, program, run, context).step("opening", opening);
   }
   const OneCase one(program, run, context);
   larch::detail::log_fields().case_id = companion_of(one.row.id, "");  // as in a list
-  program.prepare(context);
-  return process(program, one.job);
+  const double opening = opened();
+  return process(program, one.job).step("opening", opening);
 }
 
 Plan detail::plan_cases(const AnyCaseProgram& program, const CheckedRun& run,

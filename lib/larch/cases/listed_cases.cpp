@@ -166,15 +166,21 @@ class ListRun {
     const larch::detail::ResultsBasis basis = run_.basis(list_.inputs(i));
     EarlierCase earlier = larch::detail::look_at_case(files, basis, run_.digests);
     if (earlier.state == EarlierCase::State::kCompute) {
-      const Outputs outputs = process(program_, list_.job(i, context));
+      double waiting = 0;
+      Context timed = context;
+      timed.wait_for_turn = [&] {
+        const Stopwatch watch(waiting);
+        return context.turn();
+      };
+      Outputs outputs = process(program_, list_.job(i, timed));
+      outputs.step("waiting", waiting);
       const double seconds = seconds_since(start);
       const CaseCells cells = cells_of(i, outputs, seconds);
       Context as_one = context_;
       as_one.device = context.device;
       try {
-        larch::detail::write_case(
-            files, earlier, {basis, as_one, outputs, seconds_since(start), run_.digests, &cells},
-            context);
+        larch::detail::write_case(files, earlier,
+                                  {basis, as_one, outputs, start, run_.digests, &cells}, context);
         const Ending ending = outputs.status_word == "rejected" ? kRejected : kOk;
         over(i, ending);
         return tell(i, ending, seconds, outputs);
@@ -310,6 +316,7 @@ class ListRun {
     }
     outputs.metric("cases_per_second", static_cast<double>(all - counts_[kSkipped]) / seconds);
     outputs.report("cases", told_);
+    outputs.step("cases", seconds);
     const size_t failed = counts_[kFailed], rejected = counts_[kRejected];
     if (failed + rejected == 0) return outputs;
     const std::string count = std::to_string(failed) + " of " + std::to_string(all);

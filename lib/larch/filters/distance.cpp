@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -107,7 +106,7 @@ class Envelope {
 /// on several threads. Lines side by side are copied together, since the voxels of one are far from
 /// each other in memory.
 template <class T, class Make>
-void for_lines(const T* from, double* to, const Vec3i& size, int axis, int threads,
+void for_lines(const T* from, std::vector<double>& to, const Vec3i& size, int axis, int threads,
                const Make& make) {
   constexpr int64_t kTogether = 16;
   const int64_t strides[3] = {1, size.x, int64_t{size.x} * size.y}, stride = strides[axis];
@@ -130,38 +129,35 @@ void for_lines(const T* from, double* to, const Vec3i& size, int axis, int threa
   });
 }
 
-/// Squared distances within some voxels of a grid.
-struct Squares {
-  const Vec3d& spacing_mm;
-  Vec3i size;
-  int threads;
+/// Adds the distances along an axis.
+void add_axis(std::vector<double>& squares, const Grid& grid, int axis, int threads) {
+  const int length = grid.size[axis];
+  const double weight = grid.spacing_mm[axis] * grid.spacing_mm[axis];
+  if (length == 1) return;
+  for_lines(squares.data(), squares, grid.size, axis, threads,
+            [&] { return Envelope(length, weight); });
+}
 
-  /// Adds the distances along an axis.
-  void add_axis(double* squares, int axis) const {
-    const double weight = spacing_mm[axis] * spacing_mm[axis];
-    if (size[axis] == 1) return;
-    for_lines(squares, squares, size, axis, threads, [&] { return Envelope(size[axis], weight); });
-  }
-  /// Sets them to those along an axis to the nearest place where a field changes its sign.
-  void set_to_zeros(const float* field, double* squares, int axis) const {
-    const int length = size[axis];
-    const auto body = [=, spacing = spacing_mm[axis]](const float* values, double* out) {
-      const auto zero_before = [&](int i, double otherwise) {
-        if (i == 0 || i == length) return otherwise;
-        const double a = values[i - 1], b = values[i];
-        return (a < 0) == (b < 0) ? otherwise : i - 1 + a / (a - b);
-      };
-      double before = -kFar, behind = kFar;
-      for (int i = 0; i < length; ++i) out[i] = i - (before = zero_before(i, before));
-      for (int i = length - 1; i >= 0; --i) {
-        behind = zero_before(i + 1, behind);
-        const double mm = std::min(out[i], behind - i) * spacing;
-        out[i] = mm * mm;
-      }
+/// Squared distances along an axis to the nearest place where a field changes its sign.
+void set_squares_to_zeros(std::vector<double>& squares, const Volume<float>& field, int axis,
+                          int threads) {
+  const int length = field.size()[axis];
+  const auto body = [=, spacing = field.grid().spacing_mm[axis]](const float* values, double* out) {
+    const auto zero_before = [&](int i, double otherwise) {
+      if (i == 0 || i == length) return otherwise;
+      const double a = values[i - 1], b = values[i];
+      return (a < 0) == (b < 0) ? otherwise : i - 1 + a / (a - b);
     };
-    for_lines(field, squares, size, axis, threads, [&] { return body; });
-  }
-};
+    double before = -kFar, behind = kFar;
+    for (int i = 0; i < length; ++i) out[i] = i - (before = zero_before(i, before));
+    for (int i = length - 1; i >= 0; --i) {
+      behind = zero_before(i + 1, behind);
+      const double mm = std::min(out[i], behind - i) * spacing;
+      out[i] = mm * mm;
+    }
+  };
+  for_lines(field.data(), squares, field.size(), axis, threads, [&] { return body; });
+}
 
 }  // namespace
 
@@ -172,9 +168,8 @@ Volume<float> signed_distance_mm(const Volume<uint8_t>& mask, int threads) {
                      ", so it has no boundary to measure distances from");
   }
   std::vector<double> squares = squares_in_rows(mask, threads);
-  const Squares all{mask.grid().spacing_mm, mask.size(), threads};
-  all.add_axis(squares.data(), 1);
-  all.add_axis(squares.data(), 2);
+  add_axis(squares, mask.grid(), 1, threads);
+  add_axis(squares, mask.grid(), 2, threads);
   Volume<float> out(mask.grid());
   parallel_for_each(threads, out.voxels(), 1 << 16, [&](int64_t i) {
     const auto mm = static_cast<float>(std::sqrt(squares[static_cast<size_t>(i)]));
@@ -185,34 +180,19 @@ Volume<float> signed_distance_mm(const Volume<uint8_t>& mask, int threads) {
 
 Volume<float> distance_to_zeros_mm(const Volume<float>& field, int threads) {
   const Grid& grid = field.grid();
-  const int64_t area = int64_t{grid.size.x} * grid.size.y;
-  const auto squares = std::make_unique_for_overwrite<double[]>(static_cast<size_t>(area) *
-                                                                static_cast<size_t>(grid.size.z));
-  auto out = Volume<float>::unfilled(grid);
-  const Squares all{grid.spacing_mm, grid.size, threads};
-  const Squares in_plane{grid.spacing_mm, {grid.size.x, grid.size.y, 1}, 1};
-  // Planes stay in the cache. Zeros along x and y share what is behind the planes.
-  parallel_for_each(threads, grid.size.z, 1, [&](int64_t z) {
-    double* const plane = squares.get() + z * area;
-    std::vector<double> other(static_cast<size_t>(area));
-    for (int axis = 0; axis < 2; ++axis) {
-      double* const to = axis == 0 ? plane : other.data();
-      in_plane.set_to_zeros(field.data() + z * area, to, axis);
-      in_plane.add_axis(to, 1 - axis);
+  std::vector<double> squares(static_cast<size_t>(field.voxels()));
+  Volume<float> out(grid, std::numeric_limits<float>::infinity());
+  for (int axis = 0; axis < 3; ++axis) {
+    if (grid.size[axis] == 1) continue;
+    set_squares_to_zeros(squares, field, axis, threads);
+    for (int other = 0; other < 3; ++other) {
+      if (other != axis) add_axis(squares, grid, other, threads);
     }
-    for (int64_t i = 0; i < area; ++i) plane[i] = std::min(plane[i], other[i]);
-  });
-  all.add_axis(squares.get(), 2);
-  parallel_for_each(threads, out.voxels(), 1 << 16,
-                    [&](int64_t i) { out[i] = static_cast<float>(std::sqrt(squares[i])); });
-  all.set_to_zeros(field.data(), squares.get(), 2);
-  parallel_for_each(threads, grid.size.z, 1, [&](int64_t z) {
-    for (int axis = 0; axis < 2; ++axis) in_plane.add_axis(squares.get() + z * area, axis);
-    for (int64_t i = z * area; i < (z + 1) * area; ++i) {
-      const float mm = std::min(out[i], static_cast<float>(std::sqrt(squares[i])));
-      out[i] = field[i] < 0 ? -mm : mm;
-    }
-  });
+    parallel_for_each(threads, out.voxels(), 1 << 16, [&](int64_t i) {
+      out[i] = std::min(out[i], static_cast<float>(std::sqrt(squares[static_cast<size_t>(i)])));
+    });
+  }
+  for (int64_t i = 0; i < out.voxels(); ++i) out[i] = field[i] < 0 ? -out[i] : out[i];
   return out;
 }
 

@@ -3,7 +3,6 @@
 #include "larch/mesh/triangle_tree.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -73,10 +72,6 @@ float rounded_down(double value) {
   return near > value ? std::nextafter(near, -std::numeric_limits<float>::infinity()) : near;
 }
 
-float rounded_up(double value) {
-  return static_cast<float>(value * (1 + 1e-7));
-}
-
 }  // namespace
 
 NearestPlace nearest_place(const Vec3d& p, const Vec3d& a, const Vec3d& b, const Vec3d& c) {
@@ -95,19 +90,12 @@ NearestPlace nearest_place(const Vec3d& p, const Vec3d& a, const Vec3d& b, const
     const double sum = va + vb + vc;
     return {squared_norm(ap - (ab * (vb / sum) + ac * (vc / sum))), {va / sum, vb / sum, vc / sum}};
   }
-  // On an edge beyond which the point is; all three if the triangle has no area.
-  NearestPlace nearest{std::numeric_limits<double>::infinity(), {}};
-  const auto on = [&](double beyond, const Vec3d& from, const Vec3d& to, int first, int second) {
-    if (beyond > 0) return;
-    const NearestPlace place = nearest_on_segment(p, from, to);
-    if (place.squared >= nearest.squared) return;
-    nearest = {place.squared, {}};
-    nearest.weights[first] = place.weights.x;
-    nearest.weights[second] = place.weights.y;
-  };
-  on(vc, a, b, 0, 1);
-  on(va, b, c, 1, 2);
-  on(vb, c, a, 2, 0);
+  // On an edge, or the triangle has no area: the nearest of the three edges.
+  NearestPlace nearest = nearest_on_segment(p, a, b);
+  const NearestPlace on_bc = nearest_on_segment(p, b, c), on_ca = nearest_on_segment(p, c, a);
+  const Vec3d bc = on_bc.weights, ca = on_ca.weights;
+  if (on_bc.squared < nearest.squared) nearest = {on_bc.squared, {0, bc.x, bc.y}};
+  if (on_ca.squared < nearest.squared) nearest = {on_ca.squared, {ca.y, 0, ca.x}};
   return nearest;
 }
 
@@ -150,7 +138,7 @@ TriangleTree::TriangleTree(const Mesh& surface, int threads) {
         }
         node.low[axis][child % 4] = low;
         node.high[axis][child % 4] = high;
-        farthest_mm_ = std::max<double>({farthest_mm_, std::abs(low), std::abs(high)});
+        error_mm_ = std::max({error_mm_, 4e-7F * std::abs(low), 4e-7F * std::abs(high)});
       }
     }
     children = nodes.size();
@@ -165,29 +153,17 @@ int64_t TriangleTree::bytes(int64_t triangles) {
   return triangles * static_cast<int64_t>(kOfOne) + 16 * static_cast<int64_t>(sizeof(Node));
 }
 
-TriangleTree::Around TriangleTree::around(const Vec3d& low, const Vec3d& high) const {
-  Around points{};
-  double farthest = farthest_mm_;
-  for (int axis = 0; axis < 3; ++axis) {
-    points.low[axis] = static_cast<float>(low[axis]);
-    points.high[axis] = static_cast<float>(high[axis]);
-    farthest = std::max({farthest, std::abs(low[axis]), std::abs(high[axis])});
-  }
-  points.error = static_cast<float>(farthest * 4e-7);
-  return points;
-}
-
-/// Returns the squares of the least distances of points from the children of a node. A box is
-/// passed over only if rounding cannot have made it look farther than it is, so that what is found
-/// is the minimum over all triangles.
-[[gnu::always_inline]] inline TriangleTree::Four TriangleTree::least_squares(const Node& node,
-                                                                             const Around& points) {
+/// Returns the squares of the least distances of the points in a box from the children of a node. A
+/// child is passed over only if rounding cannot have made it look farther than it is, so that what
+/// is found is the minimum over all triangles: the rounding of a coordinate of a point is at most
+/// that of the farthest of the surface, and that of the distance itself.
+[[gnu::always_inline]] inline TriangleTree::Four TriangleTree::least_squares(
+    const Node& node, const Vec3f& low, const Vec3f& high) const {
   constexpr float kSlack = 1 - 1e-6F;
   Four squared{};
   for (int axis = 0; axis < 3; ++axis) {
-    const Four before = node.low[axis] - points.high[axis];
-    const Four behind = points.low[axis] - node.high[axis];
-    const Four d = (before > behind ? before : behind) - points.error;
+    const Four before = node.low[axis] - high[axis], behind = low[axis] - node.high[axis];
+    const Four d = (before > behind ? before : behind) - error_mm_;
     const Four outside = d > 0.0F ? d : Four{};
     squared += outside * outside;
   }
@@ -206,8 +182,9 @@ void TriangleTree::improve(const Vec3d& p, int32_t triangle, double& best, int32
 /// Visits the nodes of the level `last`, of -1 the triangles, whose boxes are within `best`, the
 /// square of a distance that may become smaller on the way, of the points. The nearest come first.
 template <class Visit>
-void TriangleTree::search(const Around& points, int32_t last, const double& best,
+void TriangleTree::search(const Vec3d& low, const Vec3d& high, int32_t last, const double& best,
                           const Visit& visit) const {
+  const Vec3f lows = low.cast<float>(), highs = high.cast<float>();
   struct Entry {
     int32_t level, i;
     float squared;
@@ -222,8 +199,8 @@ void TriangleTree::search(const Around& points, int32_t last, const double& best
       visit(i);
       continue;
     }
-    const Four squared =
-        least_squares(levels_[static_cast<size_t>(level)][static_cast<size_t>(i)], points);
+    const Node& node = levels_[static_cast<size_t>(level)][static_cast<size_t>(i)];
+    const Four squared = least_squares(node, lows, highs);
     const int bottom = top;
     for (int c = 0; c < 4; ++c) {
       if (double{squared[c]} > best) continue;
@@ -237,10 +214,9 @@ void TriangleTree::search(const Around& points, int32_t last, const double& best
 }
 
 double TriangleTree::distance_mm(const Vec3d& p, int32_t& hint, double most_mm) const {
-  double best = std::numeric_limits<double>::infinity();
+  double best = most_mm * most_mm;
   improve(p, hint, best, hint);
-  best = std::min(best, most_mm * most_mm);
-  search(around(p, p), -1, best, [&](int32_t i) { improve(p, i, best, hint); });
+  search(p, p, -1, best, [&](int32_t i) { improve(p, i, best, hint); });
   return std::min(std::sqrt(best), most_mm);
 }
 
@@ -257,27 +233,16 @@ void TriangleTree::distances_mm(std::span<const Vec3d> points_mm, int32_t& hint,
   const double radius = norm(high - low) / 2;
   const double middle = distance_mm((low + high) * 0.5, hint, most_mm + radius);
   const double farthest = std::min(middle + radius, most_mm), bound = farthest * farthest;
-  constexpr size_t kMost = 256;
-  int32_t near[kMost];
-  size_t count = 0;
-  search(around(low, high), 0, bound, [&](int32_t i) {
-    if (count < kMost) near[count] = i;
-    ++count;
-  });
+  std::vector<int32_t> near;
+  search(low, high, 0, bound, [&](int32_t i) { near.push_back(i); });
   for (const Vec3d& p : points_mm) {
-    if (count > kMost) {
-      *out++ = distance_mm(p, hint, most_mm);
-      continue;
-    }
-    const Around at = around(p, p);
-    double best = std::numeric_limits<double>::infinity();
+    const Vec3f at = p.cast<float>();
+    double best = most_mm * most_mm;
     improve(p, hint, best, hint);
-    best = std::min(best, most_mm * most_mm);
-    for (const int32_t i : std::span(near, count)) {
-      const auto within = least_squares(levels_[0][static_cast<size_t>(i)], at) <= rounded_up(best);
-      const auto any = std::bit_cast<std::array<int64_t, 2>>(within);
-      for (int c = 0; c < 4 && (any[0] | any[1]) != 0; ++c) {
-        if (within[c] != 0 && 4 * i + c != hint) improve(p, 4 * i + c, best, hint);
+    for (const int32_t i : near) {
+      const Four squared = least_squares(levels_[0][static_cast<size_t>(i)], at, at);
+      for (int c = 0; c < 4; ++c) {
+        if (double{squared[c]} <= best && 4 * i + c != hint) improve(p, 4 * i + c, best, hint);
       }
     }
     *out++ = std::min(std::sqrt(best), most_mm);

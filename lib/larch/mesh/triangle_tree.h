@@ -51,24 +51,20 @@ class TriangleTree {
   struct Node {
     Four low[3], high[3];
   };
-  /// The box of some points, and what rounding may add to distances from it.
-  struct Around {
-    float low[3], high[3], error;
-  };
   struct Corners {
     Vec3d a, b, c;
   };
 
-  Around around(const Vec3d& low, const Vec3d& high) const;
-  static Four least_squares(const Node& node, const Around& points);
+  Four least_squares(const Node& node, const Vec3f& low, const Vec3f& high) const;
   void improve(const Vec3d& p, int32_t triangle, double& best, int32_t& hint) const;
   template <class Visit>
-  void search(const Around& points, int32_t last, const double& best, const Visit& visit) const;
+  void search(const Vec3d& low, const Vec3d& high, int32_t last, const double& best,
+              const Visit& visit) const;
 
   std::vector<Corners> triangles_;  // near ones side by side
   /// Child c of node i is the triangle 4 i + c, or the node of that number of the level before.
   std::vector<std::vector<Node>> levels_;
-  double farthest_mm_ = 0;  // of a coordinate
+  float error_mm_ = 0;  // that rounding of coordinates may add to distances
 };
 
 }  // namespace larch::mesh

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -254,9 +255,7 @@ void add_figures(const RefinementJob& job, Outputs& outputs) {
   }
   for (const Figure& one : all) outputs.metric(one.name, one.value);
   if (confidence <= 1) outputs.metric("confidence", confidence);
-  for (const RefinedBoundary& one : job.found) {
-    for (const auto& [step, seconds] : one.seconds) outputs.metric("seconds: " + step, seconds);
-  }
+  for (const RefinedBoundary& one : job.found) outputs.seconds(one.seconds);
   outputs.report("structures", report);
   if (!message.empty()) outputs.note(message);
   outputs.status(is_found ? "done" : "rejected", message);
@@ -267,12 +266,15 @@ void add_figures(const RefinementJob& job, Outputs& outputs) {
 Outputs refine_case(const cases::CaseJob& c, const Model& model, const StartFiles& given) {
   const auto job = std::make_shared<RefinementJob>();
   start_of(c, given, model);
+  Outputs outputs;
+  std::optional<Step> reading(std::in_place, outputs.steps, "reading", 0, c.context());
   job->image = read_volume<float>(c.row.image, c.read);
   job->grid = job->image.grid();
   job->structures = cases::named(c, model.structures());
   cases::require_labelmap_holds(c, "labelmap", job->grid.size);
   if (!c.is_of_list) c.context().info(describe(job->grid));
   const std::vector<BoundaryStart> starts = read_starts(c, given, model, job->found);
+  reading.reset();
   Volume<float> image = c.wants("qc") ? job->image : std::move(job->image);
   std::vector<RefinedBoundary> refined =
       refine_boundaries(model, std::move(image), starts, c.context(), "'" + c.row.image + "'");
@@ -284,7 +286,6 @@ Outputs refine_case(const cases::CaseJob& c, const Model& model, const StartFile
     if (job->found.size() == 1 || !is_left_out) job->shown.push_back(k);
   }
   c.context().progress(1, "done");
-  Outputs outputs;
   outputs.grid(c.row.image, describe(job->grid));
   add_figures(*job, outputs);
   const std::string reference = c.row.cell(kReferenceColumn);

@@ -101,7 +101,11 @@ Outputs detect_poses(const cases::CaseJob& c, const Model& network, bool strict)
   const auto job = std::make_shared<PoseJob>();
   // As a list names it, so that the picture is the same.
   job->name = c.is_of_list ? c.row.id : cases::companion_of(c.row.id, "");
-  job->image = read_volume<float>(c.row.image, c.read);
+  Outputs outputs;
+  {
+    const Step step(outputs.steps, "reading", 0, c.context());
+    job->image = read_volume<float>(c.row.image, c.read);
+  }
   job->grid = job->image.grid();
   cases::require_labelmap_holds(c, "labelmap", job->grid.size);
   if (!c.is_of_list) c.context().info(describe(job->grid));
@@ -110,7 +114,6 @@ Outputs detect_poses(const cases::CaseJob& c, const Model& network, bool strict)
   job->found = find_poses(network, std::move(image), c.context(), "'" + c.row.image + "'");
   c.context().progress(1, "done");
 
-  Outputs outputs;
   outputs.grid(c.row.image, describe(job->grid));
   nlohmann::ordered_json report = nlohmann::ordered_json::array();
   size_t found = 0, uncertain = 0;
@@ -127,8 +130,7 @@ Outputs detect_poses(const cases::CaseJob& c, const Model& network, bool strict)
   outputs.metric("structures", static_cast<double>(job->found.poses.size()))
       .metric("found", static_cast<double>(found))
       .metric("uncertain", static_cast<double>(uncertain));
-  for (const auto& [step, seconds] : job->found.seconds)
-    outputs.metric("seconds: " + step, seconds);
+  outputs.seconds(job->found.seconds);
   add_files(c, job, outputs);
   if (found + uncertain == 0) {
     outputs.status("rejected", "nothing was detected");

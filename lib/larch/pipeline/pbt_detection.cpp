@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -209,12 +210,14 @@ Outputs detect_case(const cases::CaseJob& c, const DetectionFiles& given, const 
   const auto job = std::make_shared<DetectionJob>();
   job->classes = cases::named(c, model.structures());
   DetectRequest request = request_of(c, given);
+  Outputs outputs;
+  std::optional<Step> reading(std::in_place, outputs.steps, "reading", 0, c.context());
   std::vector<Volume<float>> components = read_components(c.row, model.components(), c.read);
   job->grid = components[0].grid();
   check_fits(c, request, job->grid);
-  Outputs outputs;
   request.region = read_region(c, roi_of(c, given), job->grid);
   request.boxes = boxes_of(c, given, model, outputs);
+  reading.reset();
   if (!c.is_of_list) c.context().info(describe(job->grid));
   job->found = detect(model, std::move(components), request, c.context());
   c.context().progress(1, "done");
@@ -236,9 +239,7 @@ Outputs detect_case(const cases::CaseJob& c, const DetectionFiles& given, const 
     add_dice(c, reference.empty() ? c.row.label : reference, job->found.labels, job->classes,
              &model, outputs);
   }
-  for (const auto& [step, seconds] : job->found.seconds) {
-    outputs.metric("seconds: " + step, seconds);
-  }
+  outputs.seconds(job->found.seconds);
   add_files(c, job, given.config, outputs);
   if (voxels >= 0 && voxels < given.config.structure.min_voxels) {
     const std::string name = job->classes.size() == 1 ? job->classes[0].name : "any class";

@@ -79,6 +79,16 @@ Outputs& Outputs::metric(const std::string& name, double value) {
   return *this;
 }
 
+Outputs& Outputs::seconds(const StepSeconds& taken) {
+  for (const auto& [name, seconds] : taken) metric("seconds: " + name, seconds).step(name, seconds);
+  return *this;
+}
+
+Outputs& Outputs::step(const std::string& name, double seconds) {
+  steps.emplace_back(name, seconds);
+  return *this;
+}
+
 Outputs& Outputs::report(const std::string& key, const nlohmann::ordered_json& value) {
   reports.push_back({key, std::make_shared<nlohmann::ordered_json>(value)});
   return *this;

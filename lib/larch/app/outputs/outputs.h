@@ -91,6 +91,10 @@ class Outputs {
 
   /// A figure of the run, for record, report and the log.
   Outputs& metric(const std::string& name, double value);
+  /// The steps of a job, as figures of their names, and for the report.
+  Outputs& seconds(const StepSeconds& taken);
+  /// A step of the run beside those, for the report.
+  Outputs& step(const std::string& name, double seconds);
   /// Anything else for the report, under its own key; include <nlohmann/json.hpp> to make one.
   Outputs& report(const std::string& key, const nlohmann::ordered_json& value);
   /// A sentence for the record and the report.
@@ -126,6 +130,7 @@ class Outputs {
   std::vector<Report> reports, dicoms;
   std::vector<ResultStructure> structures;
   std::vector<std::string> notes;
+  StepSeconds steps{};  ///< with the seconds of a run, which they add up to
   /// Rows for people, printed in columns on stdout at the end unless --quiet is given.
   std::vector<std::vector<std::string>> table{};
   std::string status_word = "done", status_reason;

@@ -59,6 +59,15 @@ double milliseconds_only(double seconds) {
   return std::round(seconds * 1000) / 1000;
 }
 
+/// Returns the seconds of each step; of those with one name together.
+Json steps_json(const StepSeconds& steps) {
+  Json json = Json::object();
+  for (const auto& [name, seconds] : steps) {
+    json[name] = milliseconds_only(json.value(name, 0.0) + seconds);
+  }
+  return json;
+}
+
 /// Returns the stamp of a file without the time of change, which renaming sets; null for what is no
 /// regular file.
 Json output_stamp(const std::string& path) {
@@ -116,7 +125,9 @@ Json record_json(const RunRecord& record, const Json& entries) {
   larch["Metrics"] = metrics_of(record.outputs);
   if (!record.outputs.structures.empty()) larch["Structures"] = structures_json(record.outputs);
   if (!record.outputs.notes.empty()) larch["Notes"] = record.outputs.notes;
-  larch["Seconds"] = milliseconds_only(record.seconds);
+  larch["Seconds"] = milliseconds_only(seconds_since(record.began));
+  larch["Steps"] = steps_json(record.outputs.steps);
+  larch["Steps"]["writing"] = milliseconds_only(seconds_since(record.computed));
   larch["Ended"] = utc_now();
   larch["Status"] = record.outputs.status_word;
   if (!record.outputs.status_reason.empty()) larch["Reason"] = record.outputs.status_reason;
@@ -211,12 +222,13 @@ Json report(const RunRecord& record) {
   Json json{{"app", record.basis.program.info.name}, {"version", version()}};
   json["status"] = record.outputs.status_word;
   if (!record.outputs.status_reason.empty()) json["reason"] = record.outputs.status_reason;
-  json["seconds"] = milliseconds_only(record.seconds);
+  json["seconds"] = milliseconds_only(seconds_since(record.began));
   json["device"] = to_string(record.context.device);
   json["threads"] = record.context.threads;
   json["seed"] = record.context.seed;
   json["inputs"] = sources_of(record.basis);
   add_results(record.outputs, record.basis.line.common.report, json);
+  json["steps"]["writing"] = milliseconds_only(seconds_since(record.computed));
   return json;
 }
 
@@ -236,6 +248,7 @@ void add_results(const Outputs& outputs, const std::string& report_name, Json& j
     if (file.path != report_name) names.push_back(file.path);
   }
   json["metrics"] = metrics_of(outputs);
+  json["steps"] = steps_json(outputs.steps);
   if (!outputs.notes.empty()) json["notes"] = outputs.notes;
   for (const Outputs::Report& item : outputs.reports) json[item.name] = *item.value;
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -63,9 +64,10 @@ struct RunRecord {
   const ResultsBasis& basis;  ///< with all inputs
   const Context& context;
   const Outputs& outputs;
-  double seconds = 0;
+  std::chrono::steady_clock::time_point began;
   InputDigests& digests;
   const CaseCells* cells = nullptr;  ///< of a case of a list
+  std::chrono::steady_clock::time_point computed = std::chrono::steady_clock::now();
 };
 
 /// Returns the object "Larch" of a record; none if the file is missing or is no record.
@@ -107,8 +109,8 @@ void remove_failure(const std::string& path);
 config::Json report(const RunRecord& record);
 /// The same for a run that failed.
 config::Json failure_report(const ResultsBasis& basis, const Failure& failure, double seconds);
-/// Adds to `json` what a report has of results: outputs but `report_name`, metrics, notes, and the
-/// entries of the program.
+/// Adds to `json` what a report has of results: outputs but `report_name`, metrics, seconds of
+/// steps, notes, and the entries of the program.
 void add_results(const Outputs& outputs, const std::string& report_name, config::Json& json);
 /// Returns the status in a report of the program `app`; none if the file is no such report.
 std::optional<std::string> report_status(const std::string& path, const std::string& app);

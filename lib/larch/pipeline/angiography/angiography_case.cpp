@@ -3,6 +3,7 @@
 #include "larch/pipeline/angiography/angiography_case.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <future>
 #include <memory>
@@ -306,8 +307,9 @@ Outputs subtract_case(const cases::CaseJob& c, const AngiographyOptions& given,
                       const cases::Nothing&) {
   const AngiographyOptions o = options_of_case(c, given);
   const Turn turn = c.context().turn();
-  return o.mask_volume ? subtract_volume(c, o, turn.context())
-                       : subtract_sequence(c, o, turn.context());
+  const auto start = std::chrono::steady_clock::now();
+  return (o.mask_volume ? subtract_volume : subtract_sequence)(c, o, turn.context())
+      .step("subtraction", seconds_since(start));
 }
 
 cases::CaseLook look_at_angiography(const cases::CaseJob& c, const AngiographyOptions& given,

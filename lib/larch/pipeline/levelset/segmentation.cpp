@@ -76,6 +76,7 @@ struct Frames {
   std::vector<LabelVolume> labels{};
   nlohmann::ordered_json reports = nlohmann::ordered_json::array();
   double volume_ml = 0, iterations = 0;
+  StepSeconds seconds{};
   std::set<int32_t> left{};         ///< labels that are there in all of them
   std::vector<std::string> gone{};  ///< says of each of the others in which frame it vanished
   // The picture: frames from the first to the last at even distances, as many as fit.
@@ -101,6 +102,7 @@ struct Frames {
     iterations += static_cast<double>(result.progress.iterations);
     reports.push_back(segmentation_report(result, config));
     labels.push_back(std::move(result.labels));
+    seconds.insert(seconds.end(), result.seconds.begin(), result.seconds.end());
     const std::set<int32_t> there(labels.back().begin(), labels.back().end());
     std::erase_if(left, [&](int32_t label) {
       if (there.contains(label)) return false;
@@ -129,6 +131,7 @@ Outputs segment_series(const cases::CaseJob& c, const SegmentationRequest& reque
     if (c.wants("qc")) frames->draw(next.image, count);
     if (*read.frame == count || frames->left.empty()) break;
     ++*read.frame;
+    const Step reading(frames->seconds, "reading", 0, context);
     next = levelset::next_frame(std::move(next), result,
                                 read_image(c.row.image, request.seeds, read, context.threads));
   }
@@ -142,6 +145,7 @@ Outputs segment_series(const cases::CaseJob& c, const SegmentationRequest& reque
       .metric("mean_volume_ml", frames->volume_ml / count)
       .metric("iterations", frames->iterations);
   outputs.report("frames", frames->reports);
+  outputs.steps = frames->seconds;
   outputs.add(c.file("output"), [=, threads = context.threads](const std::string& path) {
     write_labelmap_series(path, frames->labels, info.times, threads);
   });

@@ -101,9 +101,7 @@ void add_figures(const SegmentationJob& job, Outputs& outputs) {
       .metric("volume_ml", volume_ml)
       .metric("iterations", static_cast<double>(job.result.progress.iterations))
       .metric("touches_border", touches_border ? 1 : 0);
-  for (const StepSeconds& steps : {job.seconds, job.result.seconds}) {
-    for (const auto& [step, seconds] : steps) outputs.metric("seconds: " + step, seconds);
-  }
+  outputs.seconds(job.seconds).seconds(job.result.seconds);
   for (const LabelResult& label : job.result.by_label) {
     if (label.voxels == 0) {
       outputs.status("rejected",
@@ -149,6 +147,7 @@ std::string name_of_label(const std::string& path, int32_t label) {
 void add_surfaces(const cases::CaseJob& c, bool by_label,
                   const std::shared_ptr<const SegmentationJob>& job, Outputs& outputs) {
   if (!job->request.wants_surface) return;
+  const Step step(outputs.steps, "surface", 0.97, c.context());
   const int threads = c.context().threads;
   const auto all = std::make_shared<const Volume<float>>(levelset::surface_of_all(job->result));
   const auto add = [&](const char* flag, const Writer& write_all, const auto& write) {
