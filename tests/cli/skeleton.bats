@@ -83,6 +83,7 @@ text_file() { printf 'hello' > a.txt; }
   text_file
   if nvidia-smi -L >/dev/null 2>&1; then skip "there is a GPU"; fi
   expect 4 app -i a.txt -o b.txt --device cuda
+  expect 4 app -i a.txt -o b.txt --device cuda:all
   has err.txt "use --device cpu"
   absent b.txt
   expect 4 env LARCH_DEVICE=cuda "$SKELETON" -i a.txt -o b.txt
