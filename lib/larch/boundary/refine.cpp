@@ -131,7 +131,6 @@ LevelView level_view(const ResidentModel& resident, int level,
   view.classifier.trees = there.trees.views.data();
   view.classifier.tree_count = static_cast<uint32_t>(there.trees.views.size());
   view.classifier.features = there.features.data();
-  view.classifier.blocks = there.blocks.empty() ? nullptr : there.blocks.data();
   view.classifier.images =
       features::steerable_images(images, stage.halvings, model.space.intensity.steps);
   view.scale = model.scale(level);
@@ -184,8 +183,6 @@ ResidentModel make_resident(Model model, const Device& device) {
     level.duals = there(shape::duals_of(model.shape, model.modes(), l), device);
     level.trees = tree::make_resident(tree::flatten(stage.trees, {}), device);
     level.features = there(stage.features, device);
-    if (!device.is_cuda())
-      level.blocks = features::cpu::make_vote_blocks(stage.features, tree::blocks_of(stage.trees));
     stage.trees = {};
     stage.features.clear();
   }

@@ -22,7 +22,6 @@ struct ResidentModel {
     Buffer<Vec3d> duals;
     tree::ResidentTrees trees;
     Buffer<features::SteerableFeature> features;
-    std::vector<features::cpu::VoteBlock> blocks;  ///< of the trees, for a CPU that takes them
   };
   std::vector<Level> levels;
   Buffer<Vec3d> mean, modes;

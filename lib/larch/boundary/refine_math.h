@@ -3,7 +3,7 @@
 #pragma once
 
 #include "larch/core/portable_math.h"
-#include "larch/features/steerable/vote_blocks.h"
+#include "larch/features/steerable/steerable_math.h"
 #include "larch/mesh/ring_math.h"
 #include "larch/shape/shape_math.h"
 #include "larch/tree/traversal_math.h"
@@ -28,18 +28,11 @@ struct ClassifierView {
   const tree::TreeView* trees = nullptr;
   uint32_t tree_count = 0;
   const features::SteerableFeature* features = nullptr;
-  const features::cpu::VoteBlock* blocks = nullptr;  ///< of the trees, where the CPU has them
   features::SteerableImages images;
 
   /// Returns the probability that a frame lies on the boundary.
   template <class Lanes = tree::OneLane>
   LARCH_HD float probability(const features::SteerableFrame& frame, const Lanes& lanes = {}) const {
-    if constexpr (Lanes::kCount == 1) {
-      if (blocks != nullptr) {
-        const features::cpu::BlockVotes votes{blocks, {frame, images}};
-        return tree::probability_float(tree::block_posterior(trees, tree_count, votes));
-      }
-    }
     const auto response = [&](uint32_t feature, size_t) {
       return features::steerable_value(features[feature], frame, images);
     };

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "larch/features/haar_math.h"
-#include "larch/features/steerable/vote_blocks.h"
+#include "larch/features/steerable/steerable_math.h"
 #include "larch/pose/aggregate_math.h"
 #include "larch/pose/relative.h"
 #include "larch/tree/forest.h"
@@ -41,7 +41,6 @@ struct DetectorView {
   const Quaternion* rotations = nullptr;                 ///< orientation: what is tried, by number
   const Vec3d* log_scales = nullptr;                     ///< scale
   int32_t members = 1;                                   ///< of what is tried
-  const features::cpu::VoteBlock* blocks = nullptr;      ///< of the trees, where the CPU has them
 };
 
 /// The nodes of a position stage.
@@ -251,12 +250,6 @@ LARCH_HD FrameResponse frame_response(const StageView& stage, const Segment& s, 
 /// Returns the probability of the structure, by boosting trees or a forest.
 template <class Response, class Lanes>
 LARCH_HD float posterior(const DetectorView& d, const Response& response, const Lanes& lanes) {
-  if constexpr (Lanes::kCount == 1 && std::is_same_v<Response, FrameResponse>) {
-    if (d.blocks != nullptr) {
-      const features::cpu::BlockVotes votes{d.blocks, {response.frame, response.images}};
-      return tree::probability_float(tree::block_posterior(d.trees, d.tree_count, votes));
-    }
-  }
   if (d.forest.nodes != nullptr) return tree::item_probability(d.forest, 1, response, 0, lanes);
   return tree::probability_float(
       tree::ensemble_posterior(d.trees, d.tree_count, response, 0, lanes));

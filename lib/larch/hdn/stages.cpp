@@ -31,7 +31,7 @@ DetectorView ResidentDetector::view() const {
           forest.view,        taps.data(),
           first_tap.data(),   features.data(),
           rotations.data(),   log_scales.data(),
-          members(),          blocks.empty() ? nullptr : blocks.data()};
+          members()};
 }
 
 int32_t ResidentDetector::members() const {
@@ -58,10 +58,6 @@ ResidentDetector make_resident(const Detector& detector, const tree::EvaluationR
   resident.taps = Buffer<features::Tap>(device, std::span<const features::Tap>(taps));
   resident.first_tap = Buffer<uint32_t>(device, std::span<const uint32_t>(first));
   resident.features = Buffer<features::SteerableFeature>(device, detector.steerable);
-  if (!device.is_cuda() && !detector.steerable.empty()) {
-    resident.blocks =
-        features::cpu::make_vote_blocks(detector.steerable, tree::blocks_of(detector.trees));
-  }
   resident.rotations = Buffer<Quaternion>(device, detector.stage.rotations);
   resident.log_scales = Buffer<Vec3d>(device, detector.stage.log_scales);
   return resident;

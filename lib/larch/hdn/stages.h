@@ -20,7 +20,6 @@ struct ResidentDetector {
   Buffer<features::Tap> taps;
   Buffer<uint32_t> first_tap;
   Buffer<features::SteerableFeature> features;
-  std::vector<features::cpu::VoteBlock> blocks;  ///< of the trees, for a CPU that takes them
   Buffer<Quaternion> rotations;
   Buffer<Vec3d> log_scales;
 

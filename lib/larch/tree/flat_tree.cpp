@@ -24,7 +24,7 @@ void add_weaks(const Ensemble& trees, const Node& node, FlatTree& flat, FlatNode
 }
 
 FlatTree flatten_tree(const Ensemble& trees, size_t which, std::span<const uint32_t> q,
-                      const EvaluationRule& rule, int32_t& blocks) {
+                      const EvaluationRule& rule) {
   FlatTree flat;
   flat.thresholds = thresholds_of(trees, rule);
   flat.logistic = trees.logistic;
@@ -41,8 +41,6 @@ FlatTree flatten_tree(const Ensemble& trees, size_t which, std::span<const uint3
       out.q_left = q[left];
       out.q_right = q[right];
       add_weaks(trees, node, flat, out);
-      out.first_block = blocks;
-      blocks += (out.n_weak + kBlock - 1) / kBlock;
     }
     flat.nodes.push_back(out);
   }
@@ -64,22 +62,8 @@ TreeView FlatTree::view() const {
 std::vector<FlatTree> flatten(const Ensemble& trees, const EvaluationRule& rule) {
   const std::vector<uint32_t> q = node_probabilities(trees);
   std::vector<FlatTree> flat;
-  int32_t blocks = 0;
-  for (size_t t = 0; t < trees.trees(); ++t)
-    flat.push_back(flatten_tree(trees, t, q, rule, blocks));
+  for (size_t t = 0; t < trees.trees(); ++t) flat.push_back(flatten_tree(trees, t, q, rule));
   return flat;
-}
-
-std::vector<std::span<const WeakClassifier>> blocks_of(const Ensemble& trees) {
-  std::vector<std::span<const WeakClassifier>> blocks;
-  for (const Node& node : trees.nodes) {
-    if (node.is_leaf()) continue;
-    const auto all = std::span(trees.weaks).subspan(node.first_weak, node.n_weak);
-    for (size_t k = 0; k < all.size(); k += kBlock) {
-      blocks.push_back(all.subspan(k, std::min(size_t{kBlock}, all.size() - k)));
-    }
-  }
-  return blocks;
 }
 
 ResidentTrees make_resident(const std::vector<FlatTree>& trees, const Device& device) {

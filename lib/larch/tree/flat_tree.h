@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "larch/core/buffer.h"
@@ -28,9 +27,6 @@ struct FlatTree {
 
 /// Returns the trees of an ensemble that check_ensemble accepts.
 std::vector<FlatTree> flatten(const Ensemble& trees, const EvaluationRule& rule);
-
-/// Returns the blocks that FlatNode::first_block counts.
-std::vector<std::span<const WeakClassifier>> blocks_of(const Ensemble& trees);
 
 /// Trees on one device, for as many launches as wanted.
 struct ResidentTrees {

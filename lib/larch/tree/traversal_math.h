@@ -21,7 +21,7 @@ struct FlatNode {
   int32_t left = -1, right = -1;     ///< -1: a leaf
   uint32_t q_left = 0, q_right = 0;  ///< empirical probabilities of the children, Q30
   int32_t alpha_sum = 0;             ///< A: H = strong_value(sum(alpha of the votes +1), A)
-  int32_t first_block = 0;           ///< of its weak classifiers, for BlockTest
+  int32_t unused = 0;
 };
 
 /// A weak classifier as traversals read it.
@@ -96,31 +96,6 @@ struct StrongTest {
   }
 };
 
-/// Weak classifiers of a node that a CPU may evaluate side by side.
-constexpr int32_t kBlock = 8;
-
-/// The same node test by blocks. `votes(b)` gives the sum of the alphas of block b, each with the
-/// sign of its vote.
-template <class Votes>
-struct BlockTest {
-  const TreeView& tree;
-  const Votes& votes;
-
-  Split operator()(const FlatNode& node, uint32_t weight) const {
-    int32_t h = 0, block = node.first_block;
-    for (int32_t done = 0; done < node.n_weak; ++block) {
-      h += votes(block);
-      done = done + kBlock < node.n_weak ? done + kBlock : node.n_weak;
-      const int32_t rest = tree.weaks[node.first + done - 1].rest;
-      if (is_certain(h, rest, tree.thresholds)) {
-        h = certain_value(h, rest, tree.thresholds);
-        break;
-      }
-    }
-    return split_weight(weight, h, tree.thresholds, tree.logistic);
-  }
-};
-
 /// The leaf of a posterior: the empirical probabilities of where an item's weight ends, mixed by
 /// that weight.
 struct ProbabilityLeaf {
@@ -164,19 +139,14 @@ LARCH_HD void traverse(const FlatNode* nodes, const NodeTest& test, Leaf& leaf) 
   }
 }
 
-/// Returns the posterior of an item that a node test knows, Q60.
-template <class NodeTest>
-LARCH_HD uint64_t posterior_by(const TreeView& tree, const NodeTest& test) {
-  if (tree.nodes[0].n_weak == 0) return static_cast<uint64_t>(kOneQ30) * tree.root_q;
-  ProbabilityLeaf leaf;
-  traverse(tree.nodes, test, leaf);
-  return leaf.total;
-}
-/// The same. `value(w)`: the feature value of weak classifier w.
+/// Returns the posterior of an item, Q60. `value(w)`: the feature value of weak classifier w.
 template <class Value, class Lanes = OneLane>
 LARCH_HD uint64_t tree_posterior(const TreeView& tree, const Value& value,
                                  const Lanes& lanes = {}) {
-  return posterior_by(tree, StrongTest<Value, Lanes>{tree, value, lanes});
+  if (tree.nodes[0].n_weak == 0) return static_cast<uint64_t>(kOneQ30) * tree.root_q;
+  ProbabilityLeaf leaf;
+  traverse(tree.nodes, StrongTest<Value, Lanes>{tree, value, lanes}, leaf);
+  return leaf.total;
 }
 
 /// The values of an item for the weak classifiers of a tree, from a response functor.
@@ -189,30 +159,18 @@ struct ItemValue {
   LARCH_HD int32_t operator()(int32_t w) const { return response(weaks[w].feature, item); }
 };
 
-/// Returns the posterior of an ensemble, Q60: the mean of the trees'. `of(tree)` gives that of one.
-template <class PosteriorOf>
-LARCH_HD uint64_t mean_posterior(const TreeView* trees, size_t count, const PosteriorOf& of) {
+/// The posterior of an item, the mean of the trees, Q60. `response(feature, item)`: the value of a
+/// feature of the weak classifiers.
+template <class Response, class Lanes = OneLane>
+LARCH_HD uint64_t ensemble_posterior(const TreeView* trees, size_t count, const Response& response,
+                                     size_t item, const Lanes& lanes = {}) {
+  const auto of = [&](const TreeView& tree) {
+    return tree_posterior(tree, ItemValue<Response>{tree.weaks, response, item}, lanes);
+  };
   if (count <= 1) return of(trees[0]);
   uint64_t sum = 0;
   for (size_t t = 0; t < count; ++t) sum += ensemble_term(of(trees[t]));
   return ensemble_mean_q60(sum, count);
-}
-
-/// The posterior of an item. `response(feature, item)`: the value of a feature of the weak
-/// classifiers.
-template <class Response, class Lanes = OneLane>
-LARCH_HD uint64_t ensemble_posterior(const TreeView* trees, size_t count, const Response& response,
-                                     size_t item, const Lanes& lanes = {}) {
-  return mean_posterior(trees, count, [&](const TreeView& tree) {
-    return tree_posterior(tree, ItemValue<Response>{tree.weaks, response, item}, lanes);
-  });
-}
-/// The posterior by blocks, which are numbered through all trees; for the CPU.
-template <class Votes>
-uint64_t block_posterior(const TreeView* trees, size_t count, const Votes& votes) {
-  return mean_posterior(trees, count, [&](const TreeView& tree) {
-    return posterior_by(tree, BlockTest<Votes>{tree, votes});
-  });
 }
 
 }  // namespace larch::tree

@@ -113,67 +113,49 @@ struct SteerableImages {
   float unit = 1;  ///< the integer that intensity 1 became, for the set of the patent
 };
 
-/// One number. Lanes that take several at a time have types of their own in its place.
-struct OneNumber {
-  using Real = float;
-  using Whole = int32_t;
-  LARCH_HD static Whole whole(Real value) { return static_cast<Whole>(value); }
-  LARCH_HD static Real real(Whole value) { return static_cast<Real>(value); }
-};
-
-/// Returns where a point of the pattern, in steps from its middle, lies along an axis of an image
-/// that is `shrink` times as large as that of the frame.
-template <class N>
-LARCH_HD typename N::Real place_of_point(const SteerableFrame& frame, int axis,
-                                         const typename N::Real* point,
-                                         const typename N::Real& shrink) {
-  typename N::Real place = frame.centre[axis] + frame.axes[0][axis] * (frame.steps.x * point[0]);
-  place = place + frame.axes[1][axis] * (frame.steps.y * point[1]);
-  place = place + frame.axes[2][axis] * (frame.steps.z * point[2]);
-  const typename N::Real shift = 0.5F * (1 - shrink);  // halvings move the first voxel
-  return place * shrink - shift;
-}
-
-/// The two voxels around a place along an axis; beyond the border the nearest place counts.
-template <class N>
-struct Neighbours {
-  typename N::Whole low, step;  ///< `step`: elements from one to the other
-  typename N::Real part;        ///< of the way to the other
-};
-template <class N>
-LARCH_HD Neighbours<N> neighbours_of(const typename N::Real& at, const typename N::Whole& size,
-                                     const typename N::Whole& stride) {
-  const typename N::Real last = N::real(size - 1), none{};
-  const typename N::Real place = !(at > none) ? none : at > last ? last : at;
-  const typename N::Whole low = N::whole(place);
-  return {low, low + 1 < size ? stride : typename N::Whole{}, place - N::real(low)};
-}
-
-/// What is interpolated between voxels.
+/// Interpolated between the eight voxels around a place; beyond the border the nearest place
+/// counts.
 struct SteerableSample {
   float intensity = 0;
   Vec3f gradient{};
-
-  LARCH_HD friend SteerableSample operator+(const SteerableSample& a, const SteerableSample& b) {
-    return {a.intensity + b.intensity, a.gradient + b.gradient};
-  }
-  LARCH_HD friend SteerableSample operator-(const SteerableSample& a, const SteerableSample& b) {
-    return {a.intensity - b.intensity, a.gradient - b.gradient};
-  }
-  LARCH_HD friend SteerableSample operator*(const SteerableSample& a, float t) {
-    return {a.intensity * t, a.gradient * t};
-  }
 };
 
-/// Returns the value between eight voxels. `read(offset)` gives that of the voxel so many elements
-/// behind the first one.
-template <class Sample, class Read>
-LARCH_HD Sample between_voxels(const int32_t* step, const float* part, const Read& read) {
-  const auto between = [](const Sample& a, const Sample& b, float t) { return a + (b - a) * t; };
-  Sample row[2], plane[2];
+template <bool kWithGradient>
+LARCH_HD SteerableSample sample_texels(const image::Texel* texels, const Vec3i& size,
+                                       const Vec3f& at) {
+  int64_t low[3], step[3];
+  float part[3];
+  int64_t stride = 1;
+  for (int axis = 0; axis < 3; ++axis) {
+    const auto last = static_cast<float>(size[axis] - 1);
+    const float place = !(at[axis] > 0) ? 0.0F : at[axis] > last ? last : at[axis];
+    const auto whole = static_cast<int>(place);
+    part[axis] = place - static_cast<float>(whole);
+    low[axis] = whole * stride;
+    step[axis] = whole + 1 < size[axis] ? stride : 0;
+    stride *= size[axis];
+  }
+  const image::Texel* base = texels + low[0] + low[1] + low[2];
+  SteerableSample row[2], plane[2];
+  const auto between = [](const SteerableSample& a, const SteerableSample& b, float t) {
+    SteerableSample s;
+    s.intensity = a.intensity + (b.intensity - a.intensity) * t;
+    if (kWithGradient) s.gradient = a.gradient + (b.gradient - a.gradient) * t;
+    return s;
+  };
+  const auto read = [&](int64_t offset) {
+    const image::Texel texel = base[offset];
+    SteerableSample s;
+    s.intensity = texel.intensity;
+    if (kWithGradient) {
+      s.gradient = {static_cast<float>(texel.dx), static_cast<float>(texel.dy),
+                    static_cast<float>(texel.dz)};
+    }
+    return s;
+  };
   for (int z = 0; z < 2; ++z) {
     for (int y = 0; y < 2; ++y) {
-      const int64_t offset = int64_t{z} * step[2] + y * step[1];
+      const int64_t offset = z * step[2] + y * step[1];
       row[y] = between(read(offset), read(offset + step[0]), part[0]);
     }
     plane[z] = between(row[0], row[1], part[1]);
@@ -259,62 +241,33 @@ LARCH_HD int32_t seed_value(SteerableType type, const SteerableSample& s, const 
   return rounded(static_cast<float>(value * kScale));
 }
 
-constexpr float kValueScale = 16, kCosineScale = 8192;
-
-/// Returns a cosine, from the projection of a gradient on the axis and its length.
-template <class N>
-LARCH_HD typename N::Real cosine_of(const typename N::Real& along, const typename N::Real& length) {
-  return length > 0.01F ? along / length * kCosineScale : typename N::Real{};
-}
-
-/// The point of a feature.
-struct PatternPoint {
-  float steps[3];  ///< from the middle of the pattern along its axes
-  float shrink;    ///< of its level
-};
-LARCH_HD PatternPoint point_of(const SteerableFeature& feature) {
-  const int p = feature.point;
-  const auto part = [](int k) { return static_cast<float>(k - kPatternSide / 2); };
-  return {{part(p % kPatternSide), part(p / kPatternSide % kPatternSide),
-           part(p / (kPatternSide * kPatternSide))},
-          feature.level == 0   ? 1.0F
-          : feature.level == 1 ? 0.5F
-                               : 0.25F};
-}
-
 /// Returns the value of a feature at a box.
 LARCH_HD int32_t steerable_value(const SteerableFeature& feature, const SteerableFrame& frame,
                                  const SteerableImages& images) {
-  constexpr float kScale = kValueScale;
-  const PatternPoint point = point_of(feature);
+  constexpr float kScale = 16, kCosineScale = 8192;
+  const int p = feature.point;
+  constexpr int kMiddle = kPatternSide / 2;
+  const auto part = [](int k) { return static_cast<float>(k - kMiddle); };
+  const Vec3f x = frame.axes[0] * (frame.steps.x * part(p % kPatternSide)),
+              y = frame.axes[1] * (frame.steps.y * part(p / kPatternSide % kPatternSide)),
+              z = frame.axes[2] * (frame.steps.z * part(p / (kPatternSide * kPatternSide)));
+  const float shrink = feature.level == 0 ? 1.0F : feature.level == 1 ? 0.5F : 0.25F;
+  const float shift = 0.5F * (1 - shrink);  // a halving moves the first voxel by half a voxel
+  const Vec3f at = (frame.centre + x + y + z) * shrink - Vec3f{shift, shift, shift};
+  const image::Texel* texels = images.texels[feature.level];
   const Vec3i& size = images.sizes[feature.level];
-  const image::Texel* base = images.texels[feature.level];
-  const int32_t stride[3] = {1, size.x, size.x * size.y};
-  int32_t step[3];
-  float part[3];
-  for (int axis = 0; axis < 3; ++axis) {
-    const float at = place_of_point<OneNumber>(frame, axis, point.steps, point.shrink);
-    const auto n = neighbours_of<OneNumber>(at, size[axis], stride[axis]);
-    base += int64_t{n.low} * stride[axis];
-    step[axis] = n.step;
-    part[axis] = n.part;
-  }
   if (feature.type == SteerableType::kIntensity) {
-    const auto read = [&](int64_t offset) { return static_cast<float>(base[offset].intensity); };
-    return rounded(between_voxels<float>(step, part, read) * kScale);
+    return rounded(sample_texels<false>(texels, size, at).intensity * kScale);
   }
-  const auto read = [&](int64_t offset) {
-    const image::Texel t = base[offset];
-    return SteerableSample{static_cast<float>(t.intensity),
-                           Vec3<int16_t>{t.dx, t.dy, t.dz}.cast<float>()};
-  };
-  const SteerableSample s = between_voxels<SteerableSample>(step, part, read);
+  const SteerableSample s = sample_texels<true>(texels, size, at);
   const Vec3f& g = s.gradient;
   switch (feature.type) {
     case SteerableType::kMagnitude:
       return rounded(norm(g) * kScale);
-    case SteerableType::kCosine:
-      return rounded(cosine_of<OneNumber>(dot(g, frame.axes[2]), norm(g)));
+    case SteerableType::kCosine: {
+      const float length = norm(g);
+      return length > 0.01F ? rounded(dot(g, frame.axes[2]) / length * kCosineScale) : 0;
+    }
     case SteerableType::kGradientX:
       return rounded(g.x * kScale);
     case SteerableType::kGradientY:
