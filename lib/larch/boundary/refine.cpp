@@ -181,7 +181,7 @@ ResidentModel make_resident(Model model, const Device& device) {
     level.rings = there(of.rings, device);
     level.parents = there(parents, device);
     level.duals = there(shape::duals_of(model.shape, model.modes(), l), device);
-    level.trees = tree::make_resident(tree::flatten(stage.trees, {}), device);
+    level.trees = features::resident_trees(stage.features, tree::flatten(stage.trees, {}), device);
     level.features = there(stage.features, device);
     stage.trees = {};
     stage.features.clear();

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "larch/core/portable_math.h"
-#include "larch/features/steerable/steerable_math.h"
+#include "larch/features/steerable/frame_trees.h"
 #include "larch/mesh/ring_math.h"
 #include "larch/shape/shape_math.h"
 #include "larch/tree/traversal_math.h"
@@ -33,9 +33,7 @@ struct ClassifierView {
   /// Returns the probability that a frame lies on the boundary.
   template <class Lanes = tree::OneLane>
   LARCH_HD float probability(const features::SteerableFrame& frame, const Lanes& lanes = {}) const {
-    const auto response = [&](uint32_t feature, size_t) {
-      return features::steerable_value(features[feature], frame, images);
-    };
+    const features::FrameResponse response{features, images, frame};
     return tree::probability_float(
         tree::ensemble_posterior(trees, tree_count, response, size_t{0}, lanes));
   }

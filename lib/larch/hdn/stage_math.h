@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "larch/features/haar_math.h"
-#include "larch/features/steerable/steerable_math.h"
+#include "larch/features/steerable/frame_trees.h"
 #include "larch/pose/aggregate_math.h"
 #include "larch/pose/relative.h"
 #include "larch/tree/forest.h"
@@ -234,16 +234,9 @@ struct NodeResponse {
   Vec3i voxel;
   LARCH_HD int32_t operator()(uint32_t feature, size_t) const { return haar.value(feature, voxel); }
 };
-struct FrameResponse {
-  const features::SteerableFeature* features;
-  const features::SteerableImages& images;
-  features::SteerableFrame frame;
-  LARCH_HD int32_t operator()(uint32_t feature, size_t) const {
-    return features::steerable_value(features[feature], frame, images);
-  }
-};
 
-LARCH_HD FrameResponse frame_response(const StageView& stage, const Segment& s, const Pose& pose) {
+LARCH_HD features::FrameResponse frame_response(const StageView& stage, const Segment& s,
+                                                const Pose& pose) {
   return {s.detector.features, stage.level.steerable, features::frame_of(pose, stage.level.scale)};
 }
 

@@ -47,7 +47,8 @@ ResidentDetector make_resident(const Detector& detector, const tree::EvaluationR
   if (detector.is_forest()) {
     resident.forest = tree::make_resident(detector.forest, detector.forest.nodes, device);
   } else {
-    resident.trees = tree::make_resident(tree::flatten(detector.trees, rule), device);
+    resident.trees =
+        features::resident_trees(detector.steerable, tree::flatten(detector.trees, rule), device);
   }
   std::vector<features::Tap> taps;
   std::vector<uint32_t> first{0};

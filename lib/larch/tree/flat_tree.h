@@ -33,6 +33,7 @@ struct ResidentTrees {
   std::vector<Buffer<FlatNode>> nodes;
   std::vector<Buffer<FlatWeak>> weaks;
   std::vector<Buffer<uint32_t>> logistic;
+  std::vector<std::vector<int32_t>> columns;  ///< by tree, of TreeView; or none
   Buffer<TreeView> views;  ///< of the trees, with pointers into the other buffers
 };
 ResidentTrees make_resident(const std::vector<FlatTree>& trees, const Device& device);

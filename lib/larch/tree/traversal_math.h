@@ -41,6 +41,10 @@ struct TreeView {
   const uint32_t* logistic = nullptr;
   Thresholds thresholds;
   uint32_t root_q = 0;  ///< posterior of a tree whose root is a leaf, Q30
+  /// The weak classifiers as lanes of a CPU read them, where a response has votes(tree, node) for
+  /// the sum of a node's alphas, each with the sign of its vote; otherwise null.
+  const int32_t* columns = nullptr;
+  int64_t column_length = 0;
 };
 
 /// Holds what of the weight of an item goes on to the inner children of a node, and what ends at
@@ -82,6 +86,12 @@ struct StrongTest {
   const Lanes& lanes;
 
   LARCH_HD Split operator()(const FlatNode& node, uint32_t weight) const {
+    if constexpr (Lanes::kCount == 1 && requires { value.response.votes(tree, node); }) {
+      if (tree.columns != nullptr) {
+        return split_weight(weight, value.response.votes(tree, node), tree.thresholds,
+                            tree.logistic);
+      }
+    }
     int32_t h = 0;
     for (int32_t w = node.first + lanes.index(); w < node.first + node.n_weak; w += Lanes::kCount) {
       const FlatWeak& weak = tree.weaks[w];

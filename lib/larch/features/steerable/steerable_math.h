@@ -113,54 +113,58 @@ struct SteerableImages {
   float unit = 1;  ///< the integer that intensity 1 became, for the set of the patent
 };
 
-/// Interpolated between the eight voxels around a place; beyond the border the nearest place
-/// counts.
+/// One number. Lanes that take several at a time have types of their own in its place.
+struct OneNumber {
+  using Real = float;
+  using Whole = int32_t;
+  LARCH_HD static Whole whole(Real value) { return static_cast<Whole>(value); }
+  LARCH_HD static Real real(Whole value) { return static_cast<Real>(value); }
+};
+
+/// Returns where a point of the pattern, in steps from its middle, lies along an axis of an image
+/// that is `shrink` times as large as that of the frame.
+template <class Real>
+LARCH_HD Real place_of_point(const SteerableFrame& frame, int axis, const Real* point,
+                             const Real& shrink) {
+  const auto& [x, y, z] = frame.axes;
+  const Real place = frame.centre[axis] + x[axis] * (frame.steps.x * point[0]) +
+                     y[axis] * (frame.steps.y * point[1]) + z[axis] * (frame.steps.z * point[2]);
+  return place * shrink - 0.5F * (1 - shrink);  // a halving moves the first voxel
+}
+
+/// The two voxels around a place along an axis; beyond the border the nearest place counts.
+template <class N>
+struct Neighbours {
+  typename N::Whole low, step;  ///< `step`: elements from one to the other
+  typename N::Real part;        ///< of the way to the other
+};
+template <class N>
+LARCH_HD Neighbours<N> neighbours_of(const typename N::Real& at, const typename N::Whole& size,
+                                     const typename N::Whole& stride) {
+  const typename N::Real last = N::real(size - 1), none{};
+  const typename N::Real place = !(at > none) ? none : at > last ? last : at;
+  const typename N::Whole low = N::whole(place);
+  return {low, low + 1 < size ? stride : typename N::Whole{}, place - N::real(low)};
+}
+
+/// What is interpolated between voxels.
 struct SteerableSample {
   float intensity = 0;
   Vec3f gradient{};
 };
 
-template <bool kWithGradient>
-LARCH_HD SteerableSample sample_texels(const image::Texel* texels, const Vec3i& size,
-                                       const Vec3f& at) {
-  int64_t low[3], step[3];
-  float part[3];
-  int64_t stride = 1;
-  for (int axis = 0; axis < 3; ++axis) {
-    const auto last = static_cast<float>(size[axis] - 1);
-    const float place = !(at[axis] > 0) ? 0.0F : at[axis] > last ? last : at[axis];
-    const auto whole = static_cast<int>(place);
-    part[axis] = place - static_cast<float>(whole);
-    low[axis] = whole * stride;
-    step[axis] = whole + 1 < size[axis] ? stride : 0;
-    stride *= size[axis];
-  }
-  const image::Texel* base = texels + low[0] + low[1] + low[2];
-  SteerableSample row[2], plane[2];
-  const auto between = [](const SteerableSample& a, const SteerableSample& b, float t) {
-    SteerableSample s;
-    s.intensity = a.intensity + (b.intensity - a.intensity) * t;
-    if (kWithGradient) s.gradient = a.gradient + (b.gradient - a.gradient) * t;
-    return s;
-  };
-  const auto read = [&](int64_t offset) {
-    const image::Texel texel = base[offset];
-    SteerableSample s;
-    s.intensity = texel.intensity;
-    if (kWithGradient) {
-      s.gradient = {static_cast<float>(texel.dx), static_cast<float>(texel.dy),
-                    static_cast<float>(texel.dz)};
-    }
-    return s;
-  };
-  for (int z = 0; z < 2; ++z) {
-    for (int y = 0; y < 2; ++y) {
-      const int64_t offset = z * step[2] + y * step[1];
-      row[y] = between(read(offset), read(offset + step[0]), part[0]);
-    }
-    plane[z] = between(row[0], row[1], part[1]);
-  }
-  return between(plane[0], plane[1], part[2]);
+template <class Value>
+LARCH_HD Value between(const Value& a, const Value& b, float t) {
+  return a + (b - a) * t;
+}
+LARCH_HD SteerableSample between(const SteerableSample& a, const SteerableSample& b, float t) {
+  return {between(a.intensity, b.intensity, t), between(a.gradient, b.gradient, t)};
+}
+/// Returns the value between the four voxels (x, y) of a plane that `read` gives.
+template <class Read>
+LARCH_HD auto between_rows(const Read& read, float part_x, float part_y) {
+  const auto row = between(read(0, 0), read(1, 0), part_x);
+  return between(row, between(read(0, 1), read(1, 1), part_x), part_y);
 }
 
 LARCH_HD int32_t rounded(float value) {
@@ -241,33 +245,70 @@ LARCH_HD int32_t seed_value(SteerableType type, const SteerableSample& s, const 
   return rounded(static_cast<float>(value * kScale));
 }
 
+constexpr float kValueScale = 16, kCosineScale = 8192;
+
+/// Returns a cosine, from the projection of a gradient on the axis and its length.
+template <class Real>
+LARCH_HD Real cosine_of(const Real& along, const Real& length) {
+  return length > 0.01F ? along / length * kCosineScale : Real{};
+}
+
+/// The point of a feature.
+struct PatternPoint {
+  float steps[3];  ///< from the middle of the pattern along its axes
+  float shrink;    ///< of its level
+};
+LARCH_HD PatternPoint point_of(const SteerableFeature& feature) {
+  const int p = feature.point;
+  const auto part = [](int k) { return static_cast<float>(k - kPatternSide / 2); };
+  return {{part(p % kPatternSide), part(p / kPatternSide % kPatternSide),
+           part(p / (kPatternSide * kPatternSide))},
+          feature.level == 0   ? 1.0F
+          : feature.level == 1 ? 0.5F
+                               : 0.25F};
+}
+
 /// Returns the value of a feature at a box.
 LARCH_HD int32_t steerable_value(const SteerableFeature& feature, const SteerableFrame& frame,
                                  const SteerableImages& images) {
-  constexpr float kScale = 16, kCosineScale = 8192;
-  const int p = feature.point;
-  constexpr int kMiddle = kPatternSide / 2;
-  const auto part = [](int k) { return static_cast<float>(k - kMiddle); };
-  const Vec3f x = frame.axes[0] * (frame.steps.x * part(p % kPatternSide)),
-              y = frame.axes[1] * (frame.steps.y * part(p / kPatternSide % kPatternSide)),
-              z = frame.axes[2] * (frame.steps.z * part(p / (kPatternSide * kPatternSide)));
-  const float shrink = feature.level == 0 ? 1.0F : feature.level == 1 ? 0.5F : 0.25F;
-  const float shift = 0.5F * (1 - shrink);  // a halving moves the first voxel by half a voxel
-  const Vec3f at = (frame.centre + x + y + z) * shrink - Vec3f{shift, shift, shift};
-  const image::Texel* texels = images.texels[feature.level];
+  constexpr float kScale = kValueScale;
+  const PatternPoint point = point_of(feature);
   const Vec3i& size = images.sizes[feature.level];
-  if (feature.type == SteerableType::kIntensity) {
-    return rounded(sample_texels<false>(texels, size, at).intensity * kScale);
+  const int32_t stride[3] = {1, size.x, size.x * size.y};
+  const image::Texel* base = images.texels[feature.level];
+  int32_t step[3];
+  float part[3];
+  for (int axis = 0; axis < 3; ++axis) {
+    const float at = place_of_point(frame, axis, point.steps, point.shrink);
+    const auto n = neighbours_of<OneNumber>(at, size[axis], stride[axis]);
+    base += int64_t{n.low} * stride[axis];
+    step[axis] = n.step;
+    part[axis] = n.part;
   }
-  const SteerableSample s = sample_texels<true>(texels, size, at);
+  const auto sample = [&](const auto& read) {
+    decltype(read(base[0])) plane[2];
+    for (int z = 0; z < 2; ++z) {
+      const auto at = [&](int x, int y) {
+        return read(base[x * step[0] + y * step[1] + z * step[2]]);
+      };
+      plane[z] = between_rows(at, part[0], part[1]);
+    }
+    return between(plane[0], plane[1], part[2]);
+  };
+  if (feature.type == SteerableType::kIntensity) {
+    const auto read = [](const image::Texel& t) { return static_cast<float>(t.intensity); };
+    return rounded(sample(read) * kScale);
+  }
+  const SteerableSample s = sample([](const image::Texel& t) {
+    return SteerableSample{static_cast<float>(t.intensity),
+                           Vec3<int16_t>{t.dx, t.dy, t.dz}.cast<float>()};
+  });
   const Vec3f& g = s.gradient;
   switch (feature.type) {
     case SteerableType::kMagnitude:
       return rounded(norm(g) * kScale);
-    case SteerableType::kCosine: {
-      const float length = norm(g);
-      return length > 0.01F ? rounded(dot(g, frame.axes[2]) / length * kCosineScale) : 0;
-    }
+    case SteerableType::kCosine:
+      return rounded(cosine_of(dot(g, frame.axes[2]), norm(g)));
     case SteerableType::kGradientX:
       return rounded(g.x * kScale);
     case SteerableType::kGradientY:
