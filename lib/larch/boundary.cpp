@@ -8,6 +8,7 @@
 
 #include "larch/boundary/slide.h"
 #include "larch/core/error.h"
+#include "larch/core/parallel.h"
 #include "larch/features/steerable/steerable_math.h"
 #include "larch/image/preprocess.h"
 #include "larch/mesh/sphere_template.h"
@@ -204,21 +205,28 @@ std::vector<RefinedBoundary> refine_boundaries(const Model& opened, Volume<float
       all[k].remark = check_inside(all[k].start, grid, given[k].structure);
     }
   }
-  const Turn turn = context.turn();
+  std::vector<boundary::Refined> refined;
   {
+    const Turn turn = context.turn();
     const Step step(all[0].seconds, "refinement", 0.3, turn.context());
+    const auto images =
+        boundary::make_images(opened_as<boundary::ResidentModels>(opened, "one of boundaries"),
+                              voxels, image::extent_of(grid, voxels.grid()), turn.context());
     for (size_t k = 0; k < all.size(); ++k) {
-      const boundary::ResidentModel& resident = structure_of(opened, given[k].structure);
-      const auto images = boundary::make_images(
-          resident, voxels, image::extent_of(grid, voxels.grid()), turn.context());
-      boundary::Refined refined =
-          refine_surely(resident, images, starts[k], all[k].confidence, turn.context());
-      boundary::slide(resident.model, refined);
-      all[k].mesh = world_mesh(voxels.grid(), refined.vertices_mm);
-      all[k].probability = std::move(refined.probability);
-      all[k].displacement_mm = displacements(all[k].start, all[k].mesh);
-      add_figures(resident.model, all[k]);
+      refined.push_back(refine_surely(structure_of(opened, given[k].structure), images, starts[k],
+                                      all[k].confidence, turn.context()));
     }
+  }
+  {
+    const Step step(all[0].seconds, "sliding", 0.9, context);
+    parallel_for_each(context.threads, static_cast<int64_t>(all.size()), 1, [&](size_t k) {
+      const boundary::Model& model = structure_of(opened, given[k].structure).model;
+      boundary::slide(model, refined[k]);
+      all[k].mesh = world_mesh(voxels.grid(), refined[k].vertices_mm);
+      all[k].probability = std::move(refined[k].probability);
+      all[k].displacement_mm = displacements(all[k].start, all[k].mesh);
+      add_figures(model, all[k]);
+    });
   }
   return all;
 }

@@ -83,10 +83,10 @@ FoundPoses find_poses(const Model& model, Volume<float> image, const Context& co
     voxels = image::to_model_space(image, network.model.space, context, name);
     image = {};
   }
-  const Turn turn = context.turn();
-  hdn::SharedTimes shared;
   std::vector<hdn::FoundStructure> found;
+  hdn::SharedTimes shared;
   {
+    const Turn turn = context.turn();
     const Step step(out.seconds, "detection", 0.2, turn.context());
     found = hdn::detect(network, voxels, grid, turn.context(), &shared);
   }
@@ -94,6 +94,10 @@ FoundPoses find_poses(const Model& model, Volume<float> image, const Context& co
     out.seconds.back().second -= shared.cpu_seconds + shared.wait_seconds;
     out.seconds.emplace_back("orientation on the CPU", shared.cpu_seconds);
     out.seconds.emplace_back("sending scores, waiting for the GPU", shared.wait_seconds);
+  }
+  {
+    const Step step(out.seconds, "correction", 0.8, context);
+    hdn::correct(network.model, found, voxels, grid, context);
   }
   for (size_t s = 0; s < found.size(); ++s) {
     out.poses.push_back(detected(found[s], network, s));

@@ -59,7 +59,7 @@ Model random_model(int levels) {
 Refined refined(const Model& model, const Start& start, int first, const Context& context) {
   const ResidentModel resident = make_resident(model, context.device);
   const auto images =
-      make_images(resident, fixtures::noise_volume({31, 26, 24}, 8, 0, 1023), {}, context);
+      make_images({&resident, 1}, fixtures::noise_volume({31, 26, 24}, 8, 0, 1023), {}, context);
   return refine(resident, images, start, first, model.levels() - 1, context);
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("the best places have the same bytes", "[boundary::score]") {
   const auto places = [&](const Context& context) {
     const ResidentModel resident = make_resident(model, context.device);
     const auto images =
-        make_images(resident, fixtures::noise_volume({31, 26, 24}, 8, 0, 1023), {}, context);
+        make_images({&resident, 1}, fixtures::noise_volume({31, 26, 24}, 8, 0, 1023), {}, context);
     return best_places(resident, images, vertices, 0, context);
   };
   REQUIRE(same_bytes(places({}), places(cuda_context())));

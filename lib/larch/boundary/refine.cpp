@@ -194,16 +194,19 @@ ResidentModel make_resident(Model model, const Device& device) {
   return resident;
 }
 
-std::vector<image::LevelImage> make_images(const ResidentModel& resident,
+std::vector<image::LevelImage> make_images(std::span<const ResidentModel> models,
                                            const Volume<int16_t>& voxels,
                                            const image::ImageExtent& extent,
                                            const Context& context) {
-  const std::vector<Stage>& stages = resident.model.stages;
-  const auto [finest, coarsest] =
-      std::minmax_element(stages.begin(), stages.end(),
-                          [](const Stage& a, const Stage& b) { return a.halvings < b.halvings; });
-  return image::make_levels(voxels.view(), coarsest->halvings + features::kSteerableLevels - 1,
-                            finest->halvings, context, extent);
+  int finest = models[0].model.stages[0].halvings, coarsest = 0;
+  for (const ResidentModel& resident : models) {
+    for (const Stage& stage : resident.model.stages) {
+      finest = std::min(finest, stage.halvings);
+      coarsest = std::max(coarsest, stage.halvings);
+    }
+  }
+  return image::make_levels(voxels.view(), coarsest + features::kSteerableLevels - 1, finest,
+                            context, extent);
 }
 
 std::vector<Vec3d> placed_mean(const Model& model, const Pose& pose) {

@@ -30,9 +30,9 @@ struct ResidentModel {
 ResidentModel make_resident(Model model, const Device& device);
 using ResidentModels = std::vector<ResidentModel>;  ///< the structures of a file
 
-/// Returns the image at all resolutions that the levels of a model see, on context.device. No
+/// Returns the image at all resolutions that the levels of the models see, on context.device. No
 /// boundary is looked for outside of `extent`.
-std::vector<image::LevelImage> make_images(const ResidentModel& resident,
+std::vector<image::LevelImage> make_images(std::span<const ResidentModel> models,
                                            const Volume<int16_t>& voxels,
                                            const image::ImageExtent& extent,
                                            const Context& context);

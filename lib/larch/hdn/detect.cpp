@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "larch/core/error.h"
+#include "larch/core/parallel.h"
 #include "larch/hdn/stages.h"
 
 namespace larch::hdn {
@@ -329,10 +330,10 @@ ImagePyramid make_pyramid(const ResidentModel& resident, const Volume<int16_t>& 
   return pyramid;
 }
 
-/// Corrects the poses of what was found by one another, and then each by how the image looks there.
-/// `input`: the grid of the image.
+}  // namespace
+
 void correct(const Model& model, std::vector<FoundStructure>& found, const Volume<int16_t>& voxels,
-             const Grid& input) {
+             const Grid& input, const Context& context) {
   const Grid& grid = voxels.grid();
   const FinestImage image{&voxels, image::extent_of(input, grid)};
   pose::FoundPoses poses;
@@ -342,7 +343,7 @@ void correct(const Model& model, std::vector<FoundStructure>& found, const Volum
   for (size_t s = 0; s < found.size(); ++s) {
     poses.push_back(is_there(found[s]) ? &as_detected[s] : nullptr);
   }
-  for (size_t s = 0; s < found.size(); ++s) {
+  parallel_for_each(context.threads, static_cast<int64_t>(found.size()), 1, [&](size_t s) {
     if (poses[s] != nullptr) {
       const Structure& structure = model.structures[s];
       Pose& pose = found[s].pose;
@@ -353,10 +354,8 @@ void correct(const Model& model, std::vector<FoundStructure>& found, const Volum
       }
     }
     if (found[s].has_pose) found[s].truncated = leaves_image(found[s].pose, input);
-  }
+  });
 }
-
-}  // namespace
 
 ResidentModel make_resident(Model model, const tree::EvaluationRule& rule, const Device& device,
                             double gpu_share) {
@@ -429,7 +428,6 @@ std::vector<FoundStructure> detect(const ResidentModel& resident, const Volume<i
         found_of(second[s], model.structures[s], resident.detectors[s].size(), voxels.grid());
     found[s].is_fallback = true;
   }
-  correct(model, found, voxels, input);
   return found;
 }
 

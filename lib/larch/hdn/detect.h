@@ -71,4 +71,9 @@ std::vector<FoundStructure> detect(const ResidentModel& resident, const Volume<i
                                    const Grid& input, const Context& context,
                                    SharedTimes* times = nullptr);
 
+/// Corrects the poses of what was found by one another, and then each by how the image looks there;
+/// on the CPU.
+void correct(const Model& model, std::vector<FoundStructure>& found, const Volume<int16_t>& voxels,
+             const Grid& input, const Context& context);
+
 }  // namespace larch::hdn

@@ -34,7 +34,7 @@ const Trained& trained() {
 Refined refined(const Volume<int16_t>& image, const Pose& pose, int threads = 2) {
   const Context context = context_of(threads);
   const ResidentModel& resident = trained().resident;
-  const auto images = make_images(resident, image, {}, context);
+  const auto images = make_images({&resident, 1}, image, {}, context);
   return refine(resident, images, {pose, {}}, 0, resident.model.levels() - 1, context);
 }
 
@@ -176,7 +176,7 @@ TEST_CASE("refinement goes on from vertices, and threads do not change it") {
   // Levels one by one lead to the same end as together.
   const Context context = context_of();
   const ResidentModel& resident = trained().resident;
-  const auto images = make_images(resident, image, {}, context);
+  const auto images = make_images({&resident, 1}, image, {}, context);
   const Refined first = refine(resident, images, {start, {}}, 0, 0, context);
   REQUIRE(first.vertices_mm.size() == 602);
   const Refined last = refine(resident, images, {{}, first.vertices_mm}, 1, 1, context);

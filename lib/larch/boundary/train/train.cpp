@@ -146,7 +146,8 @@ void Training::predict(const std::vector<Stage>& stages, int level, LevelReport&
   for (size_t c = 0; c < cases.size(); ++c) {
     const ResidentModel& own =
         resident[resident.size() > 1 ? hdn::fold_of(cases[c].image, config.folds) : 0];
-    const auto images = make_images(own, cases[c].image.levels[0], cases[c].image.extent, context);
+    const auto images =
+        make_images({&own, 1}, cases[c].image.levels[0], cases[c].image.extent, context);
     for (size_t m = 0; m < all.meshes[c].size(); ++m) {
       std::vector<Vec3d>& mesh = all.meshes[c][m];
       for (const Vec3d& at : best_places(own, images, mesh, level, context)) {
@@ -164,8 +165,8 @@ void Training::predict(const std::vector<Stage>& stages, int level, LevelReport&
         continue;
       }
       const Volume<int16_t> noise = noise_of(cases[c].image.levels[0], context.seed);
-      astray.push_back(go_on(own, make_images(own, noise, cases[c].image.extent, context), c, at,
-                             all.astray[c][m]));
+      astray.push_back(go_on(own, make_images({&own, 1}, noise, cases[c].image.extent, context), c,
+                             at, all.astray[c][m]));
       astray.back().off_mm = kElsewhere_mm;
     }
     context.throw_if_stopped("stopped; continue with --resume");
