@@ -12,6 +12,7 @@
 #include "larch/core/error.h"
 #include "larch/core/text.h"
 #include "larch/features/box.h"
+#include "larch/files/atomic_file.h"
 #include "larch/forest/train.h"
 #include "larch/hdn/train/train.h"
 #include "larch/models/checkpoint.h"
@@ -237,29 +238,11 @@ voxels::TrainingVolume prepare(const TrainingCase& c, const image::ModelSpace& s
   return volume;
 }
 
-/// Moves volumes to the disk, to the folder of the checkpoint, when those before them take a third
-/// of what the training may take on the CPU, or half of the host's memory.
-class Stower {
- public:
-  Stower(const voxels::TrainConfig& config, const std::string& checkpoint, const Context& context)
-      : folder_(folder_of(checkpoint)) {
-    const bool is_bound = config.memory_bytes > 0 && !context.device.is_cuda();
-    left_ = is_bound ? config.memory_bytes / 3
-                     : static_cast<int64_t>(free_memory_bytes(Device::cpu()) / 2);
-  }
-  void add(voxels::TrainingVolume& volume) {
-    left_ -= volume.bytes();
-    if (left_ >= 0) return;
-    if (!scratch_) scratch_ = std::make_shared<voxels::Scratch>(folder_);
-    left_ += volume.bytes();
-    volume.stow(scratch_);
-  }
-
- private:
-  std::string folder_;
-  int64_t left_ = 0;
-  std::shared_ptr<voxels::Scratch> scratch_{};
-};
+/// Returns bytes of the host's memory that volumes may take before others go to the disk.
+int64_t bytes_of_volumes(const voxels::TrainConfig& config, const Device& device) {
+  if (config.memory_bytes > 0 && !device.is_cuda()) return config.memory_bytes / 3;
+  return static_cast<int64_t>(free_memory_bytes(Device::cpu()) / 2);
+}
 
 Material make_material(const TrainingCases& cases, const voxels::TrainConfig& config,
                        const std::string& checkpoint, const Context& context) {
@@ -273,11 +256,16 @@ Material make_material(const TrainingCases& cases, const voxels::TrainConfig& co
   choose_classifier(material.config, asks_labels(config) ? label_values(cases, config) : seen,
                     context);
   voxels::check_config(material.config, context.seed);
-  Stower stower(config, checkpoint, context);
+  int64_t left = bytes_of_volumes(config, context.device);
+  std::shared_ptr<voxels::Scratch> scratch;
   for_each_case(cases, context, [&](size_t i, const TrainingCase& c) {
-    material.volumes.push_back(prepare(c, material.space, material.config, seen, context));
-    material.volumes.back().of_case = i;
-    stower.add(material.volumes.back());
+    voxels::TrainingVolume& volume =
+        material.volumes.emplace_back(prepare(c, material.space, material.config, seen, context));
+    volume.of_case = i;
+    left -= volume.bytes();
+    if (left >= 0) return;
+    if (!scratch) scratch = std::make_shared<voxels::Scratch>(folder_of(checkpoint));
+    volume.stow(scratch);
   });
   // Models do not depend on the order of the cases.
   std::vector<int>& ignored = material.config.labels.ignore;
@@ -452,26 +440,32 @@ double held_out_fraction(const voxels::TrainConfig& config, size_t volumes) {
 
 std::string memory_of_training(const std::vector<Grid>& grids, const image::ModelSpace& space,
                                const voxels::TrainConfig& given, const Context& context) {
-  const voxels::TrainConfig config = voxels::with_constants(given);
+  voxels::TrainConfig config = voxels::with_constants(given);
   const size_t components = std::max<size_t>(1, config.space.components.size());
   const auto channels = voxels::channel_specs(config.features, components);
   const auto bytes_of_voxel = static_cast<int64_t>(2 * components + (is_forest(config) ? 4 : 2));
-  const voxels::SampleConfig& drawn = config.samples;
+  const int64_t of_volume = is_forest(config) ? config.forest.samples_per_volume
+                                              : int64_t{config.samples.positives_per_volume} +
+                                                    config.samples.negatives_per_volume;
   std::vector<Vec3i> sizes;
+  int longest = 4;
   size_t samples = 0;
   int64_t volumes = 0;
   for (const Grid& grid : grids) {
     const Grid in_space = image::model_grid(grid, space);
     sizes.push_back(in_space.size);
+    longest = std::max({longest, in_space.size.x, in_space.size.y, in_space.size.z});
     volumes += in_space.voxels() * bytes_of_voxel;
-    samples += is_forest(config) ? forest::samples_of(in_space, config.forest)
-                                 : static_cast<size_t>(drawn.positives_per_volume) +
-                                       static_cast<size_t>(drawn.negatives_per_volume);
+    samples += static_cast<size_t>(of_volume > 0 ? std::min(in_space.voxels(), of_volume)
+                                                 : in_space.voxels());
   }
   voxels::MemoryNeeds needs = is_forest(config)
                                   ? forest::needs_of_forest(config, samples, channels.size())
                                   : voxels::needs_of_trees(config, samples, channels.size());
   needs.volumes = std::min(volumes, config.memory_bytes / 3);
+  // Boxes are no larger where the structures will tell their size.
+  if (!given.forest.reach) config.forest.reach = std::clamp(longest / 4, 1, *config.forest.reach);
+  if (!given.forest.largest_box) config.forest.largest_box = config.forest.reach;
   const Vec3i reach =
       is_forest(config) ? forest::reach_of(config, channels, context.seed)
                         : features::reach_along(voxels::make_pool(config, channels, context.seed));

@@ -369,12 +369,6 @@ voxels::TrainingVolume make_training_volume(
   return volume;
 }
 
-size_t samples_of(const Grid& grid, const voxels::ForestConfig& config) {
-  const auto all = static_cast<size_t>(grid.voxels());
-  const auto wanted = static_cast<size_t>(config.samples_per_volume);
-  return wanted == 0 ? all : std::min(all, wanted);
-}
-
 voxels::MemoryNeeds needs_of_forest(const voxels::TrainConfig& config, size_t samples,
                                     size_t channels) {
   // Codes of a round, and as much for histograms.

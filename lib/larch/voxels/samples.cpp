@@ -132,22 +132,33 @@ Scratch::~Scratch() {
   ::close(file_);
 }
 
-void Scratch::append(const void* data, size_t bytes) {
+namespace {
+
+/// Repeats a call of the system, which may do a part of the work, until so many bytes are done.
+template <class Call>
+void transfer(size_t bytes, const Call& call) {
   for (size_t done = 0; done < bytes;) {
-    const ssize_t n = ::pwrite(file_, static_cast<const char*>(data) + done, bytes - done, end_);
-    if (n <= 0) throw OutputError("cannot keep volumes on the disk: is it full?");
-    done += static_cast<size_t>(n);
-    end_ += n;
+    const ssize_t more = call(done);
+    if (more <= 0) throw OutputError("cannot keep volumes on the disk: is it full?");
+    done += static_cast<size_t>(more);
   }
 }
 
+}  // namespace
+
+void Scratch::append(const void* data, size_t bytes) {
+  const auto* from = static_cast<const char*>(data);
+  transfer(bytes, [&](size_t done) {
+    return ::pwrite(file_, from + done, bytes - done, end_ + static_cast<off_t>(done));
+  });
+  end_ += static_cast<int64_t>(bytes);
+}
+
 void Scratch::read(int64_t at, void* data, size_t bytes) const {
-  for (size_t done = 0; done < bytes;) {
-    const ssize_t n = ::pread(file_, static_cast<char*>(data) + done, bytes - done,
-                              at + static_cast<int64_t>(done));
-    if (n <= 0) throw OutputError("cannot read volumes that were kept on the disk");
-    done += static_cast<size_t>(n);
-  }
+  auto* to = static_cast<char*>(data);
+  transfer(bytes, [&](size_t done) {
+    return ::pread(file_, to + done, bytes - done, at + static_cast<off_t>(done));
+  });
 }
 
 namespace {
