@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -19,8 +20,23 @@ using namespace larch;
 using namespace larch::pbt;
 using fixtures::context_of;
 using fixtures::grid_of;
+using voxels::Scratch;
 
 }  // namespace
+
+TEST_CASE("A volume that waits on the disk comes back as it was") {
+  std::vector<TrainingVolume> volumes = fixtures::hard_volumes(2);
+  const std::vector<TrainingVolume> before = volumes;
+  const auto scratch = std::make_shared<Scratch>(".");
+  for (TrainingVolume& volume : volumes) volume.stow(scratch);
+  for (size_t v = 0; v < 2; ++v) {
+    CHECK(volumes[v].bytes() == 0);
+    CHECK(volumes[v].grid().size == before[v].grid().size);
+    const auto back = volumes[v].fetch();
+    CHECK(back->bytes() == before[v].bytes());
+    CHECK(digest_of(*back) == before[v].digest);
+  }
+}
 
 TEST_CASE("Samples are the voxels of lowest hash, whatever the order of the volumes") {
   std::vector<TrainingVolume> volumes = fixtures::hard_volumes(3), shuffled = volumes;
