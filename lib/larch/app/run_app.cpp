@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "larch/app/build_info.h"
@@ -220,15 +221,17 @@ int run_and_write(const Start& start, Console& console, const std::atomic<int>* 
   if (flags.dry_run) return show_plan(start, console, context);
   // A card needs a third of a second until it can be used: time to read the model and the image.
   std::jthread waking;
-  if (context.device.is_cuda()) {
-    waking = std::jthread([device = context.device] {
-      try {
-        wait_for(device);
-      } catch (const std::exception&) {
-        // The first work on the device finds it again.
-      }
-    });
-  }
+  if (context.device.is_cuda()) try {
+      waking = std::jthread([device = context.device] {
+        try {
+          wait_for(device);
+        } catch (const std::exception&) {
+          // The first work on the device finds it again.
+        }
+      });
+    } catch (const std::system_error&) {
+      // Then it wakes at its first work.
+    }
   NewFolders folders;
   for (const std::string& folder : start.planned.folders) folders.make(folder);
   const double starting = seconds_since(began);

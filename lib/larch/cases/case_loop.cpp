@@ -93,7 +93,10 @@ class Budget {
 class SharedDevice {
  public:
   SharedDevice(const Device& device, int threads)
-      : device_(device), parts_(device.is_cuda() ? 8 : threads), free_(parts_) {}
+      : device_(device),
+        parts_(device.is_cuda() ? 8 : threads),
+        free_bytes_(static_cast<int64_t>(free_memory_bytes(device))),
+        free_(parts_) {}
 
   const Device& device() const { return device_; }
   int all_parts() const { return parts_; }
@@ -101,7 +104,11 @@ class SharedDevice {
   /// that it does many of in the time that one takes to be read.
   int parts_for(int64_t voxels) const {
     if (device_.is_cuda()) {
-      return voxels <= 1 << 18 ? 1 : voxels <= 1 << 20 ? 2 : voxels <= 1 << 25 ? 4 : parts_;
+      constexpr int64_t kBytesPerVoxel = 256;  // of many classes
+      const int64_t by_memory =
+          parts_ * kBytesPerVoxel * voxels / std::max<int64_t>(free_bytes_, 1);
+      const int by_size = voxels <= 1 << 18 ? 1 : voxels <= 1 << 20 ? 2 : voxels <= 1 << 25 ? 4 : 8;
+      return static_cast<int>(std::clamp<int64_t>(by_memory + 1, by_size, parts_));
     }
     constexpr int64_t kVoxelsPerThread = 1 << 18;
     return static_cast<int>(std::clamp<int64_t>(voxels / kVoxelsPerThread, 1, parts_));
@@ -116,6 +123,7 @@ class SharedDevice {
     free_ -= parts;
     ++served_;
     changed_.notify_all();
+    lock.unlock();
     return {nullptr, [this, parts](void*) {
               const std::lock_guard back(mutex_);
               free_ += parts;
@@ -126,6 +134,7 @@ class SharedDevice {
  private:
   const Device device_;
   const int parts_;
+  const int64_t free_bytes_;
   int free_;
   uint64_t came_ = 0, served_ = 0;
   std::mutex mutex_;
@@ -173,7 +182,9 @@ class LoopRunner {
   static int case_threads(size_t count, const Context& context) {
     const int threads = context.threads;
     if (threads == 1 && !context.device.is_cuda()) return 1;
-    const int most = std::clamp(threads / 2, 1, 8) + 1 + std::clamp(threads, 1, 32);
+    const int of_cards = 2 + 2 * static_cast<int>(context.more_devices.size());
+    const int most =
+        std::max(of_cards, std::clamp(threads / 2, 1, 8) + 1 + std::clamp(threads, 1, 32));
     return static_cast<int>(std::min<size_t>(count, static_cast<size_t>(most)));
   }
   static int64_t bound(int64_t memory_bytes) {

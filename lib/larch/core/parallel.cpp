@@ -69,20 +69,19 @@ class Pool {
 
   /// Runs the loop in the calling thread and up to `helpers` others.
   void run(Loop& loop, int helpers) {
-    int called = 0;
+    const bool is_outermost = !in_loop_;  // a thread is counted once
+    int called = helpers, woken = 0;
     {
       const std::lock_guard lock(mutex_);
-      ++callers_;
-      if (most_ > 0) {
-        const int at_work = callers_ + started_ - idle_ + wanted_;
-        helpers = std::clamp(most_ - at_work, 0, helpers);
-      }
-      called = std::min(helpers, start(helpers + wanted_));
+      if (most_ == 0) called = std::min(helpers, start(helpers + wanted_));
       if (called > 0) open_.push_back(&loop);
       loop.wanted = called;
       wanted_ += called;
+      callers_ += is_outermost ? 1 : 0;
+      woken = most_ == 0 ? called : std::clamp(most_ - at_work(), 0, called);
     }
-    for (int i = 0; i < called; ++i) came_.notify_one();
+    in_loop_ = true;
+    for (int i = 0; i < woken; ++i) came_.notify_one();
     loop.work();
     std::unique_lock lock(mutex_);
     if (loop.wanted > 0) {
@@ -90,7 +89,9 @@ class Pool {
       open_.erase(std::find(open_.begin(), open_.end(), &loop));
     }
     left_.wait(lock, [&] { return loop.inside == 0; });
-    --callers_;
+    in_loop_ = !is_outermost;
+    callers_ -= is_outermost ? 1 : 0;
+    if (!open_.empty()) came_.notify_one();  // a loop may now have one more
   }
 
   /// Starts threads until `threads` of them exist, and lets no more help from now on. Returns how
@@ -104,6 +105,8 @@ class Pool {
   }
 
  private:
+  int at_work() const { return callers_ + started_ - idle_; }
+
   /// Starts threads until `idle` of them are idle, if it can. Returns how many are idle.
   int start(int idle) {
     while (idle_ < idle && started_ < kMaximumThreads && start_one()) {
@@ -126,8 +129,9 @@ class Pool {
 
   void serve() {
     std::unique_lock lock(mutex_);
+    in_loop_ = true;
     while (true) {
-      came_.wait(lock, [this] { return !open_.empty(); });
+      came_.wait(lock, [this] { return !open_.empty() && (most_ == 0 || at_work() < most_); });
       Loop& loop = *open_.front();
       --wanted_;
       --idle_;
@@ -145,11 +149,14 @@ class Pool {
   std::condition_variable came_, left_;
   std::deque<Loop*> open_;  // loops that wait for threads, the oldest first
   int most_ = 0;            // threads in loops side by side, callers included; 0: no bound
-  int callers_ = 0;
+  int callers_ = 0;         // that are no threads of the pool
+  static thread_local bool in_loop_;
   int started_ = 0;
   int idle_ = 0;    // threads outside of loops
   int wanted_ = 0;  // sum over the open loops
 };
+
+thread_local bool Pool::in_loop_ = false;
 
 }  // namespace
 

@@ -375,7 +375,7 @@ voxels::MemoryNeeds needs_of_forest(const voxels::TrainConfig& config, size_t sa
   const size_t of_round =
       voxels::bytes_of_sample(static_cast<size_t>(config.forest.round_features));
   return {config.memory_bytes, static_cast<int64_t>(samples * (8 * channels + 32)),
-          static_cast<int64_t>(2 * samples * of_round)};
+          static_cast<int64_t>((config.memory_bytes > 0 ? 2 : 1) * samples * of_round)};
 }
 
 Vec3i reach_of(const voxels::TrainConfig& config, std::span<const image::ChannelSpec> channels,

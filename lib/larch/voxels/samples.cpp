@@ -334,11 +334,15 @@ PortionPlan plan_portions(std::span<const Vec3i> sizes,
                           const MemoryNeeds& needs, const Context& context) {
   PortionPlan plan{common_layouts(sizes, channels, pad)};
   int64_t all = 0, largest = 0, made = 0;  // `made`: with a volume before it is integrated
+  int64_t thinnest = 0;                    // slab of an evaluation, with what trees take
+  const int32_t level = std::ranges::max(channels, {}, &image::ChannelSpec::level).level;
   for (size_t v = 0; v < sizes.size(); ++v) {
     const int64_t own = 4 * image::total_elements(plan.layouts[v]);
     all += own;
     largest = std::max(largest, own);
     made = std::max(made, image::channel_image_bytes(sizes[v], channels) + own / 2);
+    const int64_t slices = std::min<int64_t>(sizes[v].z, int64_t{3 * (pad.z + 8)} << level);
+    thinnest = std::max(thinnest, (int64_t{64} << 20) + own * slices / sizes[v].z);
   }
   const bool is_bound = needs.allowed > 0;
   const int64_t given = is_bound ? needs.allowed : default_memory_bytes(context.device);
@@ -358,8 +362,8 @@ PortionPlan plan_portions(std::span<const Vec3i> sizes,
     }
     plan.elements = std::max(plan.elements, elements);
   }
-  constexpr int64_t kEvaluation = int64_t{64} << 20;  // a thin slab with what models take
-  plan.bytes_left = std::max(room - 4 * plan.elements + std::max(needs.work, made), kEvaluation);
+  // No evaluation shall fail for want of memory when all trees are grown.
+  plan.bytes_left = std::max(room - 4 * plan.elements + std::max(needs.work, made), thinnest);
   return plan;
 }
 
@@ -390,11 +394,12 @@ MemoryNeeds needs_of_trees(const TrainConfig& config, size_t samples, size_t cha
 
 void TrainingImages::load(uint32_t which, const Context& context) {
   if (loaded == which) return;
-  loaded = which;
+  loaded = UINT32_MAX;
   for (size_t v = 0; v < volumes.size(); ++v) {
     if (portion[v] != which) continue;
     image::integrate(volumes[v].fetch()->views(), channels, padding, layouts[v], data, context);
   }
+  loaded = which;
 }
 
 TrainingImages load_training_images(const std::vector<TrainingVolume>& volumes,
@@ -424,6 +429,8 @@ SampleSet draw_samples(const std::vector<TrainingVolume>& volumes, std::span<con
   std::vector<Drawn> drawn(which.size());
   const std::array<size_t, 2> counts{static_cast<size_t>(config.negatives_per_volume),
                                      static_cast<size_t>(config.positives_per_volume)};
+  // Volumes that wait on the disk are held one at a time.
+  if (std::ranges::any_of(volumes, [](const auto& v) { return v.scratch != nullptr; })) threads = 1;
   parallel_for_each(threads, static_cast<int64_t>(which.size()), 1, [&](size_t k) {
     drawn[k] = draw(volumes[which[k]].fetch()->classes, counts, seed, which[k]);
   });
