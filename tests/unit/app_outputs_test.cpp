@@ -145,7 +145,7 @@ struct Run {
     Outputs outputs;
     outputs.add(files.outputs[0].path, text_writer(text));
     outputs.add_companion(files.companions[0], text_writer("t"));
-    write_case(files, earlier, {basis(), context, outputs, 0, digests}, context);
+    write_case(files, earlier, {basis(), context, outputs, {}, digests}, context);
   }
 
   std::string input;

@@ -11,8 +11,8 @@ namespace {
 
 constexpr uint8_t kZero = 1, kOther = 2;
 
-/// out = OR of `in` over 2 * reach + 1 voxels along one axis, a piece of a block at a time that stays
-/// in the cache.
+/// out = OR of `in` over 2 * reach + 1 voxels along one axis, a piece of a block at a time that
+/// stays in the cache.
 void spread(const Volume<uint8_t>& in, Volume<uint8_t>& out, int axis, int64_t reach) {
   constexpr int64_t kPiece = 1 << 12;
   const Vec3i size = in.size();
