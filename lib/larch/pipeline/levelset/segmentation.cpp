@@ -3,6 +3,7 @@
 #include "larch/pipeline/levelset/segmentation.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -119,11 +120,13 @@ Outputs segment_series(const cases::CaseJob& c, const SegmentationRequest& reque
   const int count = info.frames;
   ReadOptions read = c.read;
   read.frame = 1;
+  const auto frames = std::make_shared<Frames>();
+  std::optional<Step> first(std::in_place, frames->seconds, "reading", 0, context);
   levelset::SegmentRequest next =
       read_segmentation(c.row.image, request.seeds, request.config, read, context.threads);
+  first.reset();
   const Grid grid = next.image.grid();
   context.info(describe(grid));
-  const auto frames = std::make_shared<Frames>();
   while (true) {
     context.info("frame " + std::to_string(*read.frame) + " of " + std::to_string(count));
     levelset::SegmentResult result = levelset::segment(next, context);
