@@ -106,7 +106,9 @@ struct Course {
 
 inline std::vector<hdn::FoundStructure> detect(const hdn::ResidentModel& network,
                                                const Volume<int16_t>& image) {
-  return hdn::detect(network, image, image.grid(), context_of(2));
+  auto found = hdn::detect(network, image, image.grid(), context_of(2));
+  hdn::correct(network.model, found, image, image.grid(), context_of(2));
+  return found;
 }
 
 }  // namespace larch::fixtures

@@ -260,7 +260,10 @@ struct PatternPoint {
 };
 LARCH_HD PatternPoint point_of(const SteerableFeature& feature) {
   const int p = feature.point;
-  const auto part = [](int k) { return static_cast<float>(k - kPatternSide / 2); };
+  const auto part = [](int k) {
+    const int from_middle = k - kPatternSide / 2;
+    return static_cast<float>(from_middle);
+  };
   return {{part(p % kPatternSide), part(p / kPatternSide % kPatternSide),
            part(p / (kPatternSide * kPatternSide))},
           feature.level == 0   ? 1.0F
