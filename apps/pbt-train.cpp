@@ -154,7 +154,8 @@ struct Options {
           .no_effect_on_results(),
       Field{"memory", memory,
             "what the training takes on its device at most, such as 8G; on the CPU that is all it "
-            "takes, but for 7 bytes a voxel while experts learn. Volumes that do not fit are trained on in portions, with the same result; "
+            "takes, but for 7 bytes a voxel while experts learn. Volumes that do not fit are "
+            "trained on in portions, with the same result; "
             "empty: what is free"}
           .no_effect_on_results(),
       frame_field(frame));

@@ -35,7 +35,7 @@ void boost_node(benchmark::State& state, int features, int rounds, const Context
   const auto pool = larch::features::make_haar_pool(
       {features, config.window, config.sizes, static_cast<int>(channels.size()), 1});
   auto images = voxels::load_training_images(volumes, channels, image::Padding::kClamp,
-                                                   features::reach_along(pool), context);
+                                             features::reach_along(pool), context);
   const size_t whole = 0;
   auto samples = voxels::draw_samples(volumes, {&whole, 1}, {kSamples / 2, kSamples / 2}, 1);
   const auto places = voxels::place_samples(samples, volumes, images);
