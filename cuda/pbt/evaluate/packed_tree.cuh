@@ -32,7 +32,7 @@ struct PackedTreeView {
 
 constexpr int kWeightBits = 10;  ///< of a packed tap; the other 22 are its byte offset
 
-/// How a tile's part of a channel lies in shared memory, to which packed taps refer.
+/// Says how a tile's part of a channel lies in shared memory, to which packed taps refer.
 struct Copy {
   Vec3i lo{};              ///< first element, relative to the tile's first voxel
   Vec3i extent{};          ///< elements

@@ -53,7 +53,7 @@ struct LevelState {
   int32_t next_task;
 };
 
-/// What the tasks of a level have in common.
+/// Holds what the tasks of a level have in common.
 struct Round {
   Lists from, to;              ///< of this level and the next
   unsigned long long* totals;  ///< [pass][lane], Q60

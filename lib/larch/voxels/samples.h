@@ -103,8 +103,8 @@ TrainingVolume make_training_volume(const std::string& name, std::span<const Vol
 /// Sorts by digest, so that the order of a list does not matter.
 void sort_by_digest(std::vector<TrainingVolume>& volumes);
 
-/// How the integral channels of volumes come to lie on a device: all of them together where they
-/// fit, or else a portion at a time, which are volumes in a row.
+/// Says how the integral channels of volumes lie on a device: all of them together where they fit,
+/// or else a portion at a time, which is some volumes in a row.
 struct PortionPlan {
   /// [volume][channel], in the buffer of its portion. The strides of a channel are common to all
   /// volumes, so that one table of tap offsets serves them.
@@ -119,7 +119,7 @@ struct PortionPlan {
 /// Throws the MemoryError of a training that needs so many bytes by plan.
 [[noreturn]] void throw_lack_of_memory(int64_t needed_bytes, const Context& context);
 
-/// What a training takes beside the channels of its volumes, in bytes.
+/// Holds what a training takes beside the channels of its volumes, in bytes.
 struct MemoryNeeds {
   int64_t allowed = 0;  ///< TrainConfig::memory_bytes
   int64_t samples = 0;

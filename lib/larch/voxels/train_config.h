@@ -255,8 +255,8 @@ struct TrainConfig {
   ForestConfig forest;
   std::optional<bool> experts{};
   FusionConfig fusion;
-  /// What the training takes on its device by plan, on the CPU with its volumes; 0: what is free.
-  /// No key, since no model depends on it.
+  /// Bounds what the training takes on its device by plan, on the CPU with its volumes; 0: what is
+  /// free. It is no key, since no model depends on it.
   int64_t memory_bytes = 0;
 
   bool needs_experts() const { return experts.value_or(fusion.atlases > 0); }

@@ -147,7 +147,7 @@ LARCH_HD Neighbours<N> neighbours_of(const typename N::Real& at, const typename 
   return {low, low + 1 < size ? stride : typename N::Whole{}, place - N::real(low)};
 }
 
-/// What is interpolated between voxels.
+/// Holds what is interpolated between voxels.
 struct SteerableSample {
   float intensity = 0;
   Vec3f gradient{};

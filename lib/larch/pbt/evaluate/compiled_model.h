@@ -61,7 +61,7 @@ struct ResidentModel {
 constexpr int kTileLevels = 7;
 Walk chosen_walk(Walk wanted, int depth, double share, const Device& device);
 
-/// What does not depend on the image, with the trees that compile gave.
+/// Makes what does not depend on the image, from the trees that compile gave.
 namespace cpu {
 std::shared_ptr<const WalkPlan> plan(const Model& model, std::vector<CompiledTree> trees,
                                      const Device& device);

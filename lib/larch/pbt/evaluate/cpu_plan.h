@@ -46,7 +46,7 @@ struct CpuPlan {
   std::vector<int> levels{0};         ///< distinct; the first is 0
   std::vector<size_t> channel_level;  ///< index in `levels` of each channel
 
-  /// Of a job whose plan cpu::plan made.
+  /// Places the trees of a job whose plan cpu::plan made.
   explicit CpuPlan(const EvaluateJob& job);
 };
 
