@@ -57,8 +57,8 @@ std::vector<int64_t> VoxelSet::voxels() const {
 }
 
 Volume<uint8_t> near_boundary(const Volume<uint8_t>& labels, int reach) {
-  Volume<uint8_t> a(labels.grid()), b(labels.grid());
-  for (int64_t i = 0; i < labels.voxels(); ++i) a[i] = labels[i] == 0 ? kZero : kOther;
+  auto a = mapped<uint8_t>(labels, [](uint8_t label) { return label == 0 ? kZero : kOther; });
+  auto b = Volume<uint8_t>::unfilled(labels.grid());
   for (int axis = 0; axis < 3; ++axis) {
     spread(a, b, axis, reach);
     std::swap(a, b);

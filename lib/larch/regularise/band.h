@@ -14,18 +14,15 @@ namespace larch::regularise {
 /// A set of voxels, numbered in the order of memory. 1.5 bits for each voxel of the volume.
 class VoxelSet {
  public:
-  static constexpr uint32_t kNone = 0xffffffff;
-
   explicit VoxelSet(int64_t voxels) : words_((voxels + 63) / 64, 0) {}
   /// Not for several threads on neighbouring voxels.
   void insert(int64_t voxel) { words_[voxel / 64] |= uint64_t{1} << voxel % 64; }
   /// Call after the last insert; returns the number of voxels in the set.
   int64_t count();
-  /// Number of the voxel in the set, or kNone.
+  bool contains(int64_t voxel) const { return (words_[voxel / 64] >> voxel % 64 & 1) != 0; }
+  /// Returns the number of a voxel of the set.
   uint32_t index(int64_t voxel) const {
-    const uint64_t word = words_[voxel / 64];
-    if ((word >> voxel % 64 & 1) == 0) return kNone;
-    const uint64_t below = word & ((uint64_t{1} << voxel % 64) - 1);
+    const uint64_t below = words_[voxel / 64] & ((uint64_t{1} << voxel % 64) - 1);
     return before_[voxel / 64] + static_cast<uint32_t>(std::popcount(below));
   }
   /// Returns the voxels in order.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <string>
@@ -111,7 +112,14 @@ std::vector<EdgeWeight> crofton_weights(const Grid& grid, int neighbours) {
   if (neighbours != 6 && neighbours != 26) {
     throw UsageError("graph cut: neighbours must be 6 or 26, not " + std::to_string(neighbours));
   }
+  // Cases of a list have few grids, and each is asked for more than once.
+  thread_local Grid last;
+  thread_local std::vector<EdgeWeight> out;
   const std::vector<Vec3i> offsets = half_neighbourhood(grid, neighbours);
+  if (last.spacing_mm == grid.spacing_mm && last.direction == grid.direction &&
+      std::ranges::equal(out, offsets, {}, &EdgeWeight::offset)) {
+    return out;
+  }
   std::vector<Vec3d> directions;
   for (const Vec3i& offset : offsets) {
     const Vec3d edge = in_world(grid, offset);
@@ -121,7 +129,8 @@ std::vector<EdgeWeight> crofton_weights(const Grid& grid, int neighbours) {
   const std::vector<double> share =
       angle_shares(directions, in_plane ? plane_frame(directions) : Mat3{}, in_plane);
   const double voxel_mm3 = grid.voxel_volume_mm3();
-  std::vector<EdgeWeight> out;
+  last = grid;
+  out.clear();
   for (size_t k = 0; k < offsets.size(); ++k) {
     // phi_k / pi is 2 * share in space, and phi_k / 2 is pi / 2 * share in a plane.
     const double factor = (in_plane ? kPi / 2 : 2.0) * share[k];
@@ -152,20 +161,6 @@ int64_t bytes_per_voxel(const GraphCutConfig& config) {
   return MaxFlow::bytes_per_vertex(config.neighbours, config.weights == EdgeCost::kContrast) + 12;
 }
 
-void check_lambda(const GraphCutConfig& config, const Grid& grid,
-                  const std::vector<EdgeWeight>& edges) {
-  double dearest_mm2 = 0;
-  for (const EdgeWeight& edge : edges) dearest_mm2 = std::max(dearest_mm2, edge.area_mm2);
-  const double most = kMaximumCapacity / kUnit * grid.voxel_volume_mm3() / dearest_mm2;
-  if (config.lambda_mm <= most) return;
-  char text[192];
-  std::snprintf(text, sizeof text,
-                "graph cut: lambda_mm = %g is too large for voxels of %gx%gx%g mm; give at most %g",
-                config.lambda_mm, grid.spacing_mm.x, grid.spacing_mm.y, grid.spacing_mm.z,
-                std::floor(most * 1000) / 1000);
-  throw UsageError(text);
-}
-
 /// The energy in integers: what a voxel's label and a cut edge cost.
 class Energy {
  public:
@@ -173,7 +168,6 @@ class Energy {
       : probability_(probability), image_(config.weights == EdgeCost::kContrast ? image : nullptr) {
     const Grid& grid = probability.grid();
     const std::vector<EdgeWeight> edges = crofton_weights(grid, config.neighbours);
-    check_lambda(config, grid, edges);
     const double voxel_mm3 = grid.voxel_volume_mm3();
     for (const EdgeWeight& edge : edges) {
       const double cost = std::nearbyint(config.lambda_mm * edge.area_mm2 / voxel_mm3 * kUnit);
@@ -203,8 +197,9 @@ class Energy {
   void neighbours(int64_t voxel, Visit&& visit) const {
     const Grid& grid = probability_.grid();
     const Vec3i at = grid.voxel(voxel);
+    const bool inside = grid.contains(at - Vec3i{1, 1, 1}) && grid.contains(at + Vec3i{1, 1, 1});
     for (int s = 0; s < slots(); ++s) {
-      if (grid.contains(at + offsets_[s])) visit(s, voxel + steps_[s]);
+      if (inside || grid.contains(at + offsets_[s])) visit(s, voxel + steps_[s]);
     }
   }
 
@@ -235,7 +230,9 @@ void check_image(const Volume<float>& probability, const Volume<float>* image,
 }
 
 void check_probability(const Volume<float>& probability) {
-  for (int64_t i = 0; i < probability.voxels(); ++i) {
+  int wrong = 0;
+  for (const float p : probability) wrong |= p >= 0 && p <= 1 ? 0 : 1;
+  for (int64_t i = 0; wrong != 0; ++i) {
     if (!(probability[i] >= 0 && probability[i] <= 1)) {
       const Vec3i at = probability.grid().voxel(i);
       throw InputError("graph cut: voxel (" + std::to_string(at.x) + ", " + std::to_string(at.y) +
@@ -332,7 +329,7 @@ CutGraph make_graph(VoxelSet set, std::vector<int64_t> voxels, const Energy& ene
     int32_t excess = energy.preference(voxel);
     energy.neighbours(voxel, [&](int slot, int64_t other) {
       const int32_t cost = energy.edge_cost(slot, voxel, other);
-      if (graph.set.index(other) == VoxelSet::kNone) {
+      if (!graph.set.contains(other)) {
         excess += labels[other] != 0 ? cost : -cost;
         return;
       }
@@ -344,6 +341,57 @@ CutGraph make_graph(VoxelSet set, std::vector<int64_t> voxels, const Energy& ene
     graph.excess[v] = excess;
   });
   return graph;
+}
+
+/// Labels the vertices whose own preference outweighs all their edges, which decides them in every
+/// minimum cut, until none is left: those act on their neighbours as voxels outside the band do.
+/// Returns the graph of the others, which are few where probabilities are near to 0 or 1.
+CutGraph without_decided(CutGraph all, Volume<uint8_t>& labels) {
+  std::vector<int32_t> edges(all.vertices(), 0);
+  const auto each_edge = [&](uint32_t v, auto&& visit) {
+    for (uint32_t slots = all.present[v]; slots != 0; slots &= slots - 1) {
+      const int slot = std::countr_zero(slots);
+      const uint32_t w = all.neighbour(v, slot);
+      visit(slot, w, all.edge_capacity(v, slot, w));
+    }
+  };
+  const auto is_decided = [&](uint32_t v) {
+    return all.excess[v] > edges[v] || -all.excess[v] >= edges[v];
+  };
+  for (uint32_t v = 0; v < all.vertices(); ++v) {
+    each_edge(v, [&](int, uint32_t, int32_t cost) { edges[v] += cost; });
+  }
+  std::vector<uint32_t> decided;
+  for (uint32_t first = 0; first < all.vertices(); ++first) {
+    if (is_decided(first)) decided.push_back(first);
+    while (!decided.empty()) {
+      const uint32_t v = decided.back();
+      decided.pop_back();
+      const bool inside = all.excess[v] > 0;
+      labels[all.voxels[v]] = inside ? 1 : 0;
+      each_edge(v, [&](int slot, uint32_t w, int32_t cost) {
+        const bool was_decided = is_decided(w);
+        all.excess[w] += inside ? cost : -cost;
+        edges[w] -= cost;
+        all.present[w] &= ~(uint32_t{1} << (slot ^ 1));
+        if (!was_decided && is_decided(w)) decided.push_back(w);
+      });
+      all.present[v] = 0;
+    }
+  }
+  CutGraph rest{VoxelSet(labels.voxels()), {}, all.steps, all.costs, {}, {}, {}};
+  for (uint32_t v = 0; v < all.vertices(); ++v) {
+    if (all.present[v] == 0) continue;
+    rest.set.insert(all.voxels[v]);
+    rest.voxels.push_back(all.voxels[v]);
+    rest.present.push_back(all.present[v]);
+    rest.excess.push_back(all.excess[v]);
+    if (all.capacity.empty()) continue;
+    const auto own = all.capacity.begin() + static_cast<int64_t>(v * all.directions());
+    rest.capacity.insert(rest.capacity.end(), own, own + static_cast<int64_t>(all.directions()));
+  }
+  rest.set.count();
+  return rest;
 }
 
 Components find_components(const CutGraph& graph) {
@@ -376,11 +424,22 @@ void solve(CutGraph& graph, Volume<uint8_t>& labels, const Context& context) {
 }  // namespace
 
 void check_lambda(const GraphCutConfig& config, const Grid& grid) {
-  check_lambda(config, grid, crofton_weights(grid, config.neighbours));
+  double dearest_mm2 = 0;
+  for (const EdgeWeight& edge : crofton_weights(grid, config.neighbours))
+    dearest_mm2 = std::max(dearest_mm2, edge.area_mm2);
+  const double most = kMaximumCapacity / kUnit * grid.voxel_volume_mm3() / dearest_mm2;
+  if (config.lambda_mm <= most) return;
+  char text[192];
+  std::snprintf(text, sizeof text,
+                "graph cut: lambda_mm = %g is too large for voxels of %gx%gx%g mm; give at most %g",
+                config.lambda_mm, grid.spacing_mm.x, grid.spacing_mm.y, grid.spacing_mm.z,
+                std::floor(most * 1000) / 1000);
+  throw UsageError(text);
 }
 
 Volume<uint8_t> graph_cut(const Volume<float>& probability, const Volume<float>* image,
                           const GraphCutConfig& config, const Context& context) {
+  check_lambda(config, probability.grid());
   check_image(probability, image, config);
   check_probability(probability);
   Energy energy(probability, image, config);
@@ -403,7 +462,8 @@ Volume<uint8_t> graph_cut(const Volume<float>& probability, const Volume<float>*
   if (contrast) {
     energy.set_sigma(config.sigma > 0 ? config.sigma : root_mean_square_difference(*image, voxels));
   }
-  CutGraph graph = make_graph(std::move(set), std::move(voxels), energy, contrast, labels, context);
+  CutGraph graph = without_decided(
+      make_graph(std::move(set), std::move(voxels), energy, contrast, labels, context), labels);
   solve(graph, labels, context);
   return labels;
 }

@@ -80,8 +80,9 @@ struct GraphCutConfig {
 /// connected components that are solved one by one (maximum flow: Boykov, Kolmogorov, PAMI 26(9),
 /// 2004), so the result does not depend on context.threads or the machine.
 ///
-/// Returns a voxel of the band whose own term outweighs all of its edges together keeps its
-/// threshold label in every minimiser and is not part of the graph either.
+/// A voxel of the band whose own term outweighs all of its edges has the same label in every
+/// minimiser. It acts as voxels outside the band do, which may decide its neighbours in turn: the
+/// maximum flow is for the others alone.
 ///
 /// Memory: 4 bytes for each voxel of the volume, and for each free voxel with 26 neighbours at most
 /// 97, with contrast 149; with 6 neighbours 57 and 69. The log (debug) says how many. Above

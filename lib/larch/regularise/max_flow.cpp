@@ -9,7 +9,7 @@
 namespace larch::regularise {
 namespace {
 
-constexpr uint32_t kNone = VoxelSet::kNone;
+constexpr uint32_t kNone = 0xffffffff;
 
 /// A vertex's state in a byte: the slot of its parent, its tree, and whether it waits in the queue.
 constexpr uint8_t kParentBits = 31, kTerminal = 30, kOrphan = 31;

@@ -26,6 +26,12 @@ struct CutGraph {
 
   size_t directions() const { return costs.size(); }
   uint32_t vertices() const { return static_cast<uint32_t>(voxels.size()); }
+  /// Returns the capacity each way of the edge between v and its neighbour w in slot `slot`.
+  int32_t edge_capacity(uint32_t v, int slot, uint32_t w) const {
+    const auto direction = static_cast<size_t>(slot) / 2;
+    if (capacity.empty()) return costs[direction];
+    return capacity[(slot % 2 == 0 ? v : w) * directions() + direction];
+  }
   /// Returns the vertex in slot `slot` of v, which must be present.
   uint32_t neighbour(uint32_t v, int slot) const { return set.index(voxels[v] + steps[slot]); }
 };
