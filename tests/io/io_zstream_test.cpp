@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "larch/core/digest.h"
 #include "larch/io/bytes/zstream.h"
 #include "larch/io/image/image.h"
 #include "tests/io/io_test_util.h"
@@ -90,6 +91,29 @@ TEST_CASE("a flipped bit in any block of a compressed stream is seen") {
           in.finish();
         }(),
         InputError);
+  }
+}
+
+TEST_CASE("a file that is unpacked at once is what a stream makes of it, with what follows") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "a.gz";
+  const std::string bytes = some_bytes(3 * kBlock + 77), more = "more";
+  write(path, more, 1, more.size());
+  const std::string second = read_file(path);
+  write(path, bytes, 2, bytes.size());
+  const std::string first = read_file(path);
+  const std::vector<std::pair<std::string, size_t>> tails{{"", 0}, {second, 4}, {"no stream", 0}};
+  for (const auto& [tail, count] : tails) {
+    INFO(tail.size() << " bytes follow");
+    write_file(path, first + tail);
+    ZReader in(path, 0, io::Packing::kGzip, /*hashes=*/true);
+    std::string back(bytes.size(), 'x');
+    CHECK(in.read(back.data(), 352) == 352);
+    const auto rest = static_cast<int64_t>(bytes.size()) - 352;
+    CHECK(in.read(back.data() + 352, rest) == rest);
+    CHECK((back == bytes));
+    CHECK(in.finish() == static_cast<int64_t>(count));
+    CHECK(in.sha256() == sha256_of_file(path));
   }
 }
 

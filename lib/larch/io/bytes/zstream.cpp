@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <libdeflate.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -132,7 +133,40 @@ void ZReader::end_of_stream() {
   state.ended = inflateReset(&state.stream) != Z_OK;
 }
 
+/// Unpacks a file of one stream that ends with the next `bytes`: with libdeflate, in a third of
+/// zlib's time. False if it is anything else, damaged or too large: zlib goes on where it was.
+bool ZReader::read_at_once(void* to, int64_t bytes) {
+  constexpr int64_t kLeast = int64_t{1} << 20, kMost = int64_t{1} << 29;
+  State& state = *state_;
+  const auto before = static_cast<int64_t>(state.stream.total_out);
+  const auto whole = static_cast<size_t>(before + bytes), size = static_cast<size_t>(state.size);
+  if (packing_ != Packing::kGzip || state.file < 0 || state.ended || before > kLeast ||
+      bytes < kLeast || bytes > kMost || state.size > kMost || !host_memory_allows(whole + size)) {
+    return false;
+  }
+  const auto packed = std::make_unique_for_overwrite<char[]>(size);
+  const auto out = std::make_unique_for_overwrite<char[]>(whole);
+  const int64_t start = ::lseek(state.file, 0, SEEK_CUR) - (state.size - state.left);
+  if (::pread(state.file, packed.get(), size, start) != state.size) return false;
+  const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> inflater(
+      libdeflate_alloc_decompressor(), &libdeflate_free_decompressor);
+  size_t taken = 0, made = 0;
+  if (!inflater || libdeflate_gzip_decompress_ex(inflater.get(), packed.get(), size, out.get(),
+                                                 whole, &taken, &made) != LIBDEFLATE_SUCCESS) {
+    return false;
+  }
+  if (taken != size || made != whole) return false;
+  std::memcpy(to, out.get() + before, static_cast<size_t>(bytes));
+  if (state.sha256) state.sha256->update(packed.get() + (size - state.left), state.left);
+  ::lseek(state.file, 0, SEEK_END);
+  state.left = 0;
+  state.ahead = {};
+  state.ended = true;
+  return true;
+}
+
 int64_t ZReader::read(void* to, int64_t bytes) {
+  if (read_at_once(to, bytes)) return bytes;
   State& state = *state_;
   int64_t done = 0;
   while (done < bytes && !state.ended) {

@@ -43,6 +43,7 @@ class ZReader {
 
  private:
   struct State;
+  bool read_at_once(void* to, int64_t bytes);
   void open(int64_t start, size_t buffer_bytes);
   void begin_stream();
   bool fill();

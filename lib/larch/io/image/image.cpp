@@ -88,23 +88,34 @@ void convert_all(const Header& header, const std::byte* voxels, const ReadOption
   if (std::is_same_v<S, T> && !std::is_floating_point_v<S> && !scaled && header.channels == 1) {
     return;  // they were read to where they belong
   }
-  for (int64_t i = 0; i < out.voxels(); ++i) {
-    double value = 0;
-    if (header.colour && header.channels >= 3) {
-      const int64_t at = i * header.channels;
-      value = 0.2126 * stored(at) + 0.7152 * stored(at + 1) + 0.0722 * stored(at + 2);
-    } else {
-      value = stored(i * header.channels);
-    }
-    if (scaled) value = value * header.slope + header.intercept;
+  const auto value_of = [&](int64_t i) {
+    const int64_t at = i * header.channels;
+    if (!header.colour || header.channels < 3) return stored(at);
+    return 0.2126 * stored(at) + 0.7152 * stored(at + 1) + 0.0722 * stored(at + 2);
+  };
+  const auto checked = [&](double value, int64_t at) {
     if (options.nan_value && !std::isfinite(value)) value = *options.nan_value;
     if constexpr (std::is_floating_point_v<T>) {
-      if (options.keeps_not_finite && !std::isfinite(value)) {
-        out[i] = static_cast<T>(value);
-        continue;
-      }
+      if (options.keeps_not_finite && !std::isfinite(value)) return static_cast<T>(value);
     }
-    out[i] = checked_value<T>(value, i, header.colour, problems);
+    return checked_value<T>(value, at, header.colour, problems);
+  };
+  constexpr int64_t kPiece = 512;
+  constexpr double kRounds = 0x1.8p52;  // added and subtracted, it rounds to a whole number
+  std::array<double, kPiece> values;
+  for (int64_t first = 0; first < out.voxels(); first += kPiece) {
+    const int64_t count = std::min(kPiece, out.voxels() - first);
+    int is_plain = 1;  // every value of the piece is one of T
+    for (int64_t k = 0; k < count; ++k) {
+      double value = value_of(first + k);
+      if (scaled) value = value * header.slope + header.intercept;
+      const bool is_whole = std::is_floating_point_v<T> || value + kRounds - kRounds == value;
+      is_plain &= fits<T>(value) && is_whole ? 1 : 0;
+      values[k] = value;
+    }
+    for (int64_t k = 0; k < count; ++k) {
+      out[first + k] = is_plain != 0 ? static_cast<T>(values[k]) : checked(values[k], first + k);
+    }
   }
 }
 
@@ -142,7 +153,7 @@ template <class T>
 Volume<T> volume_of(const Grid& grid, const std::string& path) {
   const size_t bytes = static_cast<size_t>(grid.voxels()) * sizeof(T);
   try {
-    if (host_memory_allows(bytes)) return Volume<T>(grid);
+    if (host_memory_allows(bytes)) return Volume<T>::unfilled(grid);
   } catch (const std::bad_alloc&) {
   }
   throw MemoryError("'" + path + "': " + out_of_memory_text(bytes));
