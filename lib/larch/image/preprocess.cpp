@@ -263,19 +263,26 @@ class OrderStatistics {
   explicit OrderStatistics(const Volume<float>& values) : values_(values), upper_(kHalf, 0) {
     for (const float value : values) ++upper_[ordered_bits(value) >> 16];
   }
-  /// Returns the value with `rank` values below it in sorted order.
-  double at(int64_t rank) const {
-    uint32_t high = 0;
-    while (rank >= upper_[high]) rank -= upper_[high++];
-    std::vector<int64_t> lower(kHalf, 0);
+  /// Returns the values with `ranks` values below them in sorted order.
+  std::array<double, 2> at(std::array<int64_t, 2> ranks) const {
+    std::array<uint32_t, 2> high{};
+    for (int k = 0; k < 2; ++k) {
+      while (ranks[k] >= upper_[high[k]]) ranks[k] -= upper_[high[k]++];
+    }
+    std::array<std::vector<int64_t>, 2> lower{std::vector<int64_t>(kHalf, 0), lower[0]};
     for (const float value : values_) {
       const uint32_t bits = ordered_bits(value);
-      if (bits >> 16 == high) ++lower[bits & 0xffffu];
+      if (bits >> 16 == high[0]) ++lower[0][bits & 0xffffu];
+      if (bits >> 16 == high[1]) ++lower[1][bits & 0xffffu];
     }
-    uint32_t low = 0;
-    while (rank >= lower[low]) rank -= lower[low++];
-    const uint32_t bits = high << 16 | low;
-    return std::bit_cast<float>((bits & 0x80000000u) != 0 ? bits & 0x7fffffffu : ~bits);
+    std::array<double, 2> found{};
+    for (int k = 0; k < 2; ++k) {
+      uint32_t low = 0;
+      while (ranks[k] >= lower[k][low]) ranks[k] -= lower[k][low++];
+      const uint32_t bits = high[k] << 16 | low;
+      found[k] = std::bit_cast<float>((bits & 0x80000000u) != 0 ? bits & 0x7fffffffu : ~bits);
+    }
+    return found;
   }
 
  private:
@@ -331,7 +338,7 @@ Grid model_grid(const Grid& input, const ModelSpace& space, const std::string& n
 }
 
 Volume<float> resample(const Volume<float>& source, const Grid& target, const Context& context) {
-  Volume<float> out(target);
+  auto out = Volume<float>::unfilled(target);
   resample_into(source, target, context, [&](int64_t i, float value) { out[i] = value; });
   return out;
 }
@@ -356,13 +363,14 @@ IntensityMap intensity_map(const Volume<float>& image, const IntensityRule& rule
   double low = rule.window_low, high = rule.window_high;
   if (rule.rule == IntensityKind::kPercentile) {
     if (image.empty()) throw InputError("an image without voxels has no percentiles");
-    const OrderStatistics statistics(image);
-    const auto statistic = [&](double percentile) {
-      return statistics.at(static_cast<int64_t>(
-          std::floor(percentile / 100 * static_cast<double>(image.voxels() - 1))));
+    const auto rank = [&](double percentile) {
+      return static_cast<int64_t>(
+          std::floor(percentile / 100 * static_cast<double>(image.voxels() - 1)));
     };
-    low = statistic(rule.low_percentile);
-    high = statistic(rule.high_percentile);
+    const auto found =
+        OrderStatistics(image).at({rank(rule.low_percentile), rank(rule.high_percentile)});
+    low = found[0];
+    high = found[1];
     if (high <= low) high = low + 1;  // a constant volume
   } else if (high <= low) {
     throw UsageError("intensity/window_high must be greater than intensity/window_low");
@@ -397,11 +405,13 @@ Volume<int16_t> to_model_space(const Volume<float>& image, const ModelSpace& spa
                       describe(grid) + "): needed " + std::to_string(static_cast<int64_t>(needed)) +
                       " bytes, available " + std::to_string(available));
   }
-  Volume<int16_t> out(grid);
+  auto out = Volume<int16_t>::unfilled(grid);
+  const double low = map.low, high = map.high;
   const auto store = [&](int64_t i, float intensity) {
-    const double value = std::nearbyint((intensity - map.offset) * map.scale);
-    out[i] = static_cast<int16_t>(
-        std::clamp(value, static_cast<double>(map.low), static_cast<double>(map.high)));
+    // Adding and subtracting 1.5 * 2^52 rounds to even, as nearbyint does, without a call.
+    constexpr double kRounds = 0x1.8p52;
+    const double value = std::clamp((intensity - map.offset) * map.scale, low, high);
+    out[i] = static_cast<int16_t>(value + kRounds - kRounds);
   };
   if (describe_difference(image.grid(), grid, 1e-6).empty()) {
     parallel_for_each(context.threads, image.voxels(), 1 << 16,
