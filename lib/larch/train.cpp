@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <deque>
 #include <exception>
+#include <future>
 #include <optional>
 
 #include "larch/config/config.h"
@@ -227,7 +229,7 @@ struct Material {
 voxels::TrainingVolume prepare(const TrainingCase& c, const image::ModelSpace& space,
                                voxels::TrainConfig& config, std::set<int>& seen,
                                const Context& context) {
-  seen.insert(c.labels.begin(), c.labels.end());
+  seen.merge(labels_in(c.labels));
   for (const int label : c.left_out) {
     std::vector<int>& ignored = config.labels.ignore;
     if (std::ranges::count(ignored, label) == 0) ignored.push_back(label);
@@ -485,8 +487,7 @@ std::set<int> label_values(const TrainingCases& cases, const voxels::TrainConfig
     values.insert(label.values.begin(), label.values.end());
   }
   for (size_t i = 0; i < cases.ids.size() && cases.declared.empty(); ++i) {
-    const LabelVolume labels = cases.labels(i);
-    values.insert(labels.begin(), labels.end());
+    values.merge(labels_in(cases.labels(i)));
     for (const int ignored : config.labels.ignore) values.erase(ignored);
     if (values.size() > 1 + values.count(0)) break;
   }
@@ -525,9 +526,21 @@ void check_labels(const std::vector<int>& wanted, const std::set<int>& seen, con
 
 void for_each_case(const TrainingCases& cases, const Context& context,
                    const std::function<void(size_t, TrainingCase&)>& use) {
+  std::deque<std::future<TrainingCase>> ahead;
+  size_t next = 0;
+  int64_t fit = 1;  // cases that may be in memory
   for (size_t i = 0; i < cases.ids.size(); ++i) {
     context.progress(0, "reading " + cases.ids[i]);
-    TrainingCase one = cases.read(i);
+    for (; next < cases.ids.size() && static_cast<int64_t>(ahead.size()) < fit; ++next) {
+      const auto how = cases.ahead_bytes > 0 ? std::launch::async | std::launch::deferred
+                                             : std::launch::deferred;
+      ahead.push_back(std::async(how, cases.read, next));
+    }
+    TrainingCase one = ahead.front().get();
+    ahead.pop_front();
+    const int64_t bytes = static_cast<int64_t>(4 * (1 + one.images.size())) * one.labels.voxels();
+    fit = std::clamp<int64_t>(cases.ahead_bytes / std::max<int64_t>(bytes, 1), 1,
+                              std::min(context.threads, 8));
     try {
       use(i, one);
     } catch (const Error& error) {

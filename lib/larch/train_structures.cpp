@@ -77,7 +77,7 @@ PosedCase truth_of(const TrainingCase& c, const hdn::Model& model, std::set<int>
     }
     return out;
   }
-  seen.insert(c.labels.begin(), c.labels.end());
+  seen.merge(labels_in(c.labels));
   for (const hdn::Structure& s : model.structures) {
     out.masks.push_back(pose::mask_of(c.labels, s.labels));
     if (!out.masks.back().empty()) {
@@ -251,7 +251,7 @@ KnownStructure known_structure(boundary::BoundaryConfig& config, const hdn::Mode
 /// Returns the largest component of the structure, its holes filled; warns where it does not occur.
 Volume<uint8_t> mask_of(const TrainingCase& c, const boundary::Model& model, std::set<int>& seen,
                         const Context& context) {
-  seen.insert(c.labels.begin(), c.labels.end());
+  seen.merge(labels_in(c.labels));
   const LabelVolume used = mapped<int32_t>(c.labels, [&](int32_t label) {
     return std::ranges::count(c.left_out, label) > 0 ? 0 : label;
   });

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -112,6 +113,15 @@ Volume<To> mapped(const Volume<From>& volume, const F& f) {
 
 /// Labels of a segmentation; 0 is background.
 using LabelVolume = Volume<int32_t>;
+
+/// Returns the labels that occur.
+inline std::set<int32_t> labels_in(const LabelVolume& labels) {
+  std::set<int32_t> values;
+  for (int64_t i = 0; i < labels.voxels(); ++i) {
+    if (i == 0 || labels[i] != labels[i - 1]) values.insert(labels[i]);
+  }
+  return values;
+}
 
 /// A vector for each voxel: a displacement, a velocity, a gradient. Components are along the axes
 /// of the world (LPS), in mm, whatever the direction of the grid. Files: io/image/image.h.

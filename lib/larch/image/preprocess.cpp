@@ -345,6 +345,11 @@ Volume<float> resample(const Volume<float>& source, const Grid& target, const Co
 
 LabelVolume resample_labels(const LabelVolume& source, const Grid& target, const Context& context,
                             int32_t outside) {
+  if (describe_difference(source.grid(), target, 1e-6).empty()) {
+    LabelVolume same = source;
+    same.set_geometry(target);
+    return same;
+  }
   auto out = LabelVolume::unfilled(target);
   const IndexMap map(source.grid(), target);
   for_all_rows(target, context.threads, [&](int y, int z) {

@@ -32,8 +32,7 @@ TrainingCase read_case(const Case& c, const TrainingFiles& files, const Grid& gr
   for (const boundary::Model& one : start.structures) {
     wanted.insert(wanted.end(), one.labels.begin(), one.labels.end());
   }
-  out.left_out =
-      left_out_labels(files, c, {out.labels.begin(), out.labels.end()}, wanted, seen, context);
+  out.left_out = left_out_labels(files, c, labels_in(out.labels), wanted, seen, context);
   return out;
 }
 

@@ -52,11 +52,13 @@ TrainingCases voxel_cases(const TrainingFiles& files, const voxels::TrainConfig&
   const auto seen = std::make_shared<std::set<int>>();
   const auto truth = [&, seen](const Case& c, const Grid& grid) {
     TrainingCase read{c.image, {}, read_case_labels(c, grid, files.labels, files.read)};
-    read.left_out =
-        left_out(files, c, {read.labels.begin(), read.labels.end()}, *seen, config.labels, context);
+    read.left_out = left_out(files, c, labels_in(read.labels), *seen, config.labels, context);
     return read;
   };
   TrainingCases cases = training_cases(files, components, truth);
+  const auto free_bytes = static_cast<int64_t>(free_memory_bytes(Device::cpu()));
+  const bool is_bound = config.memory_bytes > 0 && !context.device.is_cuda();
+  cases.ahead_bytes = (is_bound ? std::min(config.memory_bytes, free_bytes) : free_bytes) / 8;
   ReadOptions quiet = files.read;
   quiet.warn = nullptr;  // the reading of images and labels will say it
   cases.grid = [&files, &components, quiet](size_t i) {

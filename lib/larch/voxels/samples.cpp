@@ -270,12 +270,12 @@ std::string digest_of(const TrainingVolume& volume) {
 Volume<uint8_t> voxel_classes(const LabelVolume& labels, const LabelConfig& config,
                               const Context& context) {
   LabelVolume inside(labels.grid());
+  const auto class_of = [&](int label) {
+    if (label == kUnlabelled || contains(config.ignore, label)) return kUnlabelled;
+    return config.positive.empty() ? label != 0 : contains(config.positive, label) ? 1 : 0;
+  };
   for (int64_t i = 0; i < labels.voxels(); ++i) {
-    const int label = labels[i];
-    const bool is_used = label != kUnlabelled && !contains(config.ignore, label);
-    inside[i] = !is_used                  ? kUnlabelled
-                : config.positive.empty() ? label != 0
-                                          : contains(config.positive, label);
+    inside[i] = i > 0 && labels[i] == labels[i - 1] ? inside[i - 1] : class_of(labels[i]);
   }
   auto classes = mapped<uint8_t>(
       inside, [](int32_t value) { return value == kUnlabelled ? kIgnored : value; });

@@ -212,17 +212,6 @@ struct LabelRange {
   }
 };
 
-/// Returns the labels that are there, without 0.
-std::set<int32_t> values_of(const LabelVolume& labels) {
-  std::set<int32_t> values;
-  int32_t last = 0;
-  for (const int32_t label : labels) {
-    if (label != last && label != 0) values.insert(label);
-    last = label;
-  }
-  return values;
-}
-
 template <class T>
 void write_as(const std::string& path, const LabelVolume& labels, int threads) {
   const auto small = mapped<T>(labels, [](int32_t label) { return label; });
@@ -409,7 +398,8 @@ void write_segmentation(const std::string& path, std::span<const LabelVolume> la
   pixels.layers.assign(table.size(), 0);
   LabelRange range;
   for (size_t layer = 0; layer < layers.size(); ++layer) {
-    for (const int32_t value : values_of(layers[layer])) {
+    for (const int32_t value : labels_in(layers[layer])) {
+      if (value == 0) continue;
       const auto known = std::ranges::find(pixels.segments, value, &LabelEntry::value);
       const auto at = static_cast<size_t>(known - pixels.segments.begin());
       if (known == pixels.segments.end()) {
