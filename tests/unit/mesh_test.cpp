@@ -176,14 +176,14 @@ TEST_CASE("smoothing takes the steps off and keeps the volume") {
 
 TEST_CASE("distance to a triangle: face, edges, corners") {
   const Vec3d a{0, 0, 0}, b{4, 0, 0}, c{0, 4, 0};
-  CHECK(mesh::squared_distance({1, 1, 3}, a, b, c) == Approx(9));
-  CHECK(mesh::squared_distance({2, -3, 0}, a, b, c) == Approx(9));
-  CHECK(mesh::squared_distance({3, 3, 1}, a, b, c) == Approx(3));
-  CHECK(mesh::squared_distance({-1, -2, 2}, a, b, c) == Approx(9));
-  CHECK(mesh::squared_distance({6, 0, 0}, a, b, c) == Approx(4));
-  CHECK(mesh::squared_distance({0, 9, 0}, a, b, c) == Approx(25));
-  CHECK(mesh::squared_distance({5, 1, 0}, a, a, b) == Approx(2));
-  CHECK(mesh::squared_distance({5, 1, 0}, a, a, a) == Approx(26));
+  CHECK(mesh::nearest_place({1, 1, 3}, a, b, c).squared == Approx(9));
+  CHECK(mesh::nearest_place({2, -3, 0}, a, b, c).squared == Approx(9));
+  CHECK(mesh::nearest_place({3, 3, 1}, a, b, c).squared == Approx(3));
+  CHECK(mesh::nearest_place({-1, -2, 2}, a, b, c).squared == Approx(9));
+  CHECK(mesh::nearest_place({6, 0, 0}, a, b, c).squared == Approx(4));
+  CHECK(mesh::nearest_place({0, 9, 0}, a, b, c).squared == Approx(25));
+  CHECK(mesh::nearest_place({5, 1, 0}, a, a, b).squared == Approx(2));
+  CHECK(mesh::nearest_place({5, 1, 0}, a, a, a).squared == Approx(26));
   for (const Vec3d& p :
        {Vec3d{1, 1, 3}, {2, -3, 0}, {3, 3, 1}, {-1, -2, 2}, {6, 0, 0}, {-1, 2, 1}}) {
     const auto [squared, w] = mesh::nearest_place(p, a, b, c);
@@ -203,9 +203,9 @@ TEST_CASE("the triangle tree finds the nearest of all triangles, whatever the hi
                   30 * hash_unit(1, 2, i) - 5};
     double expected = 1e300;
     for (const Vec3i& t : surface.triangles) {
-      expected = std::min(
-          expected, mesh::squared_distance(p, surface.vertices_mm[t.x], surface.vertices_mm[t.y],
-                                           surface.vertices_mm[t.z]));
+      const auto [squared, weights] = mesh::nearest_place(
+          p, surface.vertices_mm[t.x], surface.vertices_mm[t.y], surface.vertices_mm[t.z]);
+      expected = std::min(expected, squared);
     }
     int32_t hint = static_cast<int32_t>(hash_below(2, 0, i, triangles));
     REQUIRE(tree.distance_mm(p, hint) == std::sqrt(expected));

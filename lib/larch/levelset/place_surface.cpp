@@ -226,17 +226,19 @@ double near_mm(const Grid& grid, double exact_mm) {
   return exact_mm + norm(grid.spacing_mm);
 }
 
-/// Replaces the distances of some voxels by those to the mesh, up to `most_mm`. It goes on
-/// `beyond_mm` behind the border.
+/// Replaces the distances of some voxels of a part, whose numbers in it is_near() is asked for, by
+/// those to the mesh, up to `most_mm`. It goes on `beyond_mm` behind the border.
 template <class IsNear>
-void measure_to_mesh(const Volume<float>& surface, double beyond_mm, double most_mm, int threads,
-                     Volume<float>& distance_mm, const IsNear& is_near) {
+void measure_to_mesh(const Volume<float>& surface, const Part& part, double beyond_mm,
+                     double most_mm, int threads, Volume<float>& distance_mm,
+                     const IsNear& is_near) {
   const Grid& grid = surface.grid();
   const mesh::TriangleTree tree(
       surface_mesh(extended(surface, beyond_mm, threads), threads, mesh::TriangleTree::bytes(1)),
       threads);
   // Two voxels along each axis are looked at together.
-  const Vec3i pairs{(grid.size.x + 1) / 2, (grid.size.y + 1) / 2, (grid.size.z + 1) / 2};
+  const Grid all{.size = part.size};
+  const Vec3i pairs{(all.size.x + 1) / 2, (all.size.y + 1) / 2, (all.size.z + 1) / 2};
   parallel_for(threads, int64_t{pairs.y} * pairs.z, 8, [&](int64_t begin, int64_t end) {
     int32_t hint = 0;
     for (int64_t i = begin * pairs.x; i < end * pairs.x; ++i) {
@@ -247,8 +249,9 @@ void measure_to_mesh(const Volume<float>& surface, double beyond_mm, double most
       size_t count = 0;
       for (int k = 0; k < 8; ++k) {
         const int step = k ^ k >> 1;  // from each to a neighbour
-        const Vec3i at = first + Vec3i{step & 1, step >> 1 & 1, step >> 2};
-        if (!grid.contains(at) || !is_near(grid.linear(at))) continue;
+        const Vec3i of_part = first + Vec3i{step & 1, step >> 1 & 1, step >> 2};
+        if (!all.contains(of_part) || !is_near(all.linear(of_part))) continue;
+        const Vec3i at = part.origin + of_part;
         voxels[count] = grid.linear(at);
         places_mm[count++] = world_from_index(grid, at.cast<double>());
       }
@@ -331,27 +334,31 @@ Volume<float> surface_distance_mm(const Volume<float>& surface, double exact_mm,
   Volume<float> distance_mm = filters::distance_to_zeros_mm(surface, threads);
   if (std::isinf(distance_mm[0])) return one_sided(surface);
   const double near = near_mm(grid, exact_mm);
-  measure_to_mesh(surface, near, std::numeric_limits<double>::infinity(), threads, distance_mm,
+  measure_to_mesh(surface, {{}, grid.size}, near, std::numeric_limits<double>::infinity(), threads,
+                  distance_mm,
                   [&](int64_t i) { return std::abs(distance_mm[i]) <= static_cast<float>(near); });
   return distance_mm;
 }
 
 Volume<float> surface_level_mm(const Volume<float>& surface, float most_mm, int threads) {
   const Grid& grid = surface.grid();
-  std::vector<uint8_t> near(static_cast<size_t>(grid.voxels()));
-  parallel_for_each(threads, grid.voxels(), 1 << 14, [&](int64_t i) {
+  // A place of the mesh is in a cell with a voxel of either side.
+  const int reach = static_cast<int>(most_mm / smallest_spacing_mm(grid.spacing_mm, grid.size)) + 1;
+  const Part part = part_inside(surface, reach + 1);
+  const Volume<float> sides = part.of(surface);
+  std::vector<uint8_t> near(static_cast<size_t>(sides.voxels()));
+  parallel_for_each(threads, sides.voxels(), 1 << 14, [&](int64_t i) {
     bool is_cut = false;
-    for_neighbours(grid, i, 1, [&](int64_t n) { is_cut |= (surface[n] < 0) != (surface[i] < 0); });
+    for_neighbours(sides.grid(), i, 1,
+                   [&](int64_t n) { is_cut |= (sides[n] < 0) != (sides[i] < 0); });
     near[static_cast<size_t>(i)] = is_cut ? 1 : 0;
   });
-  auto level_mm = mapped<float>(surface, [=](float s) { return s < 0 ? -most_mm : most_mm; });
   if (std::ranges::find(near, 1) == near.end()) {
     return Volume<float>(grid, std::clamp(one_sided(surface)[0], -most_mm, most_mm));
   }
-  // A place of the mesh is in a cell with a voxel of either side.
-  const double spacing_mm = smallest_spacing_mm(grid.spacing_mm, grid.size);
-  near = filters::dilated(near, grid.size, static_cast<int>(most_mm / spacing_mm) + 1);
-  measure_to_mesh(surface, near_mm(grid, most_mm), most_mm, threads, level_mm,
+  auto level_mm = mapped<float>(surface, [=](float s) { return s < 0 ? -most_mm : most_mm; });
+  near = filters::dilated(near, part.size, reach);
+  measure_to_mesh(surface, part, near_mm(grid, most_mm), most_mm, threads, level_mm,
                   [&](int64_t i) { return near[static_cast<size_t>(i)] != 0; });
   return level_mm;
 }

@@ -14,14 +14,13 @@ namespace larch::mesh {
 /// The place on a triangle that is nearest to a point: the weights of the corners, and the square
 /// of the distance (closest feature by Voronoi regions; Ericson, "Real-Time Collision Detection",
 /// 2005, section 5.1.5). Degenerate triangles are allowed.
-struct NearestPlace {
-  double squared = 0;
-  Vec3d weights{};
+template <class T>
+struct NearestOf {
+  T squared{};
+  Vec3<T> weights{};
 };
+using NearestPlace = NearestOf<double>;
 NearestPlace nearest_place(const Vec3d& p, const Vec3d& a, const Vec3d& b, const Vec3d& c);
-inline double squared_distance(const Vec3d& p, const Vec3d& a, const Vec3d& b, const Vec3d& c) {
-  return nearest_place(p, a, b, c).squared;
-}
 
 /// A bounding box tree over the triangles of a surface, for exact nearest distances.
 class TriangleTree {
@@ -30,7 +29,7 @@ class TriangleTree {
   explicit TriangleTree(const Mesh& surface, int threads = 1);
 
   /// Distance from `point_mm` to the nearest point of the surface. `hint` is a triangle to start
-  /// from and receives the nearest one: it makes a run of neighbouring queries fast and has no
+  /// from and receives one near the nearest: it makes a run of neighbouring queries fast and has no
   /// effect on the distance. Any value in [0, triangle count) is valid. Returns `most_mm` where the
   /// surface is as far away or farther.
   double distance_mm(const Vec3d& point_mm, int32_t& hint,
@@ -51,18 +50,17 @@ class TriangleTree {
   struct Node {
     Four low[3], high[3];
   };
-  struct Corners {
-    Vec3d a, b, c;
+  /// Holds the corners of four triangles; where there are fewer, the last one several times.
+  struct Leaf {
+    double corners[3][3][4];  // corner, axis, triangle
   };
 
   Four least_squares(const Node& node, const Vec3f& low, const Vec3f& high) const;
-  void improve(const Vec3d& p, int32_t triangle, double& best, int32_t& hint) const;
   template <class Visit>
-  void search(const Vec3d& low, const Vec3d& high, int32_t last, const double& best,
-              const Visit& visit) const;
+  void search(const Vec3d& low, const Vec3d& high, const double& best, const Visit& visit) const;
 
-  std::vector<Corners> triangles_;  // near ones side by side
-  /// Child c of node i is the triangle 4 i + c, or the node of that number of the level before.
+  std::vector<Leaf> leaves_;  // near ones side by side
+  /// Child c of node i is triangle c of leaf i, or the node 4 i + c of the level before.
   std::vector<std::vector<Node>> levels_;
   float error_mm_ = 0;  // that rounding of coordinates may add to distances
 };

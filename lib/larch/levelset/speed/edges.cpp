@@ -129,15 +129,32 @@ Volume<float> smoothed(const Volume<float>& image, double sigma_mm, int threads)
     if (grid.size[axis] == 1 || !(sigma_mm > 0)) continue;
     const std::vector<double> weights =
         gaussian_weights(sigma_mm / grid.spacing_mm[axis], grid.size[axis]);
-    for_voxels(grid, threads, [&](const Vec3i& at, int64_t i) {
-      double sum = weights[0] * static_cast<double>(from[i]);
-      for (size_t k = 1; k < weights.size(); ++k) {
-        const auto steps = static_cast<int32_t>(k);
-        sum += weights[k] * (static_cast<double>(from[beside(at, i, axis, steps)]) +
-                             static_cast<double>(from[beside(at, i, axis, -steps)]));
+    const auto reach = static_cast<int32_t>(weights.size()) - 1;
+    const int32_t length = grid.size.x;
+    parallel_for_each(threads, int64_t{grid.size.y} * grid.size.z, 64, [&](int64_t row) {
+      const int64_t begin = row * length;
+      // The row with what counts beyond its ends.
+      std::vector<float> wide(static_cast<size_t>(length + 2 * reach), from[begin]);
+      std::fill(std::copy_n(&from[begin], length, wide.begin() + reach), wide.end(),
+                from[begin + length - 1]);
+      const auto row_at = [&](int32_t steps) {
+        return axis == 0 ? &wide[reach + steps]
+                         : &from[beside(grid.voxel(begin), begin, axis, steps)];
+      };
+      std::vector<double> sums(static_cast<size_t>(length));
+      for (int32_t x = 0; x < length; ++x) sums[x] = weights[0] * double{from[begin + x]};
+      for (int32_t k = 1; k <= reach; ++k) {
+        const float *before = row_at(-k), *behind = row_at(k);
+        for (int32_t x = 0; x < length; ++x) {
+          sums[x] += weights[k] * (double{behind[x]} + double{before[x]});
+        }
       }
-      if (!std::isfinite(sum)) sum = mean_of_finite(from, weights, beside, at, i, axis);
-      to[i] = static_cast<float>(sum);
+      for (int64_t i = begin; i < begin + length; ++i) {
+        double sum = sums[i - begin];
+        if (!std::isfinite(sum))
+          sum = mean_of_finite(from, weights, beside, grid.voxel(i), i, axis);
+        to[i] = static_cast<float>(sum);
+      }
     });
     std::swap(from, to);
   }

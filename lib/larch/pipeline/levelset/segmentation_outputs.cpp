@@ -149,7 +149,11 @@ void add_surfaces(const cases::CaseJob& c, bool by_label,
   if (!job->request.wants_surface) return;
   const Step step(outputs.steps, "surface", 0.97, c.context());
   const int threads = c.context().threads;
-  const auto all = std::make_shared<const Volume<float>>(levelset::surface_of_all(job->result));
+  const auto& labels = job->result.by_label;
+  const auto all =
+      labels.size() == 1
+          ? std::shared_ptr<const Volume<float>>(job, &labels[0].surface)
+          : std::make_shared<const Volume<float>>(levelset::surface_of_all(job->result));
   const auto add = [&](const char* flag, const Writer& write_all, const auto& write) {
     outputs.add(c.file(flag), write_all);
     if (!by_label || !c.wants(flag)) return;
