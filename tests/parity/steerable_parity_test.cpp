@@ -35,7 +35,9 @@ TEST_CASE("images of a pyramid and their texels are the same bytes on both devic
         CHECK(a[l].voxels.to_vector() == b[l].voxels.to_vector());
         const auto p = a[l].texels.to_vector(), q = b[l].texels.to_vector();
         REQUIRE(p.size() == q.size());
-        CHECK(std::memcmp(p.data(), q.data(), p.size() * sizeof(image::Texel)) == 0);
+        const auto voxels = static_cast<size_t>(Grid{a[l].size, {}, {}, {}}.voxels());
+        REQUIRE(p.size() >= voxels);
+        CHECK(std::memcmp(p.data(), q.data(), voxels * sizeof(image::Texel)) == 0);
       }
     }
   }

@@ -101,8 +101,8 @@ void read_slab(const Experts& experts, const Resident& resident, const Volume<in
   kRead(
       device,
       ReadJob{piece.channels(), placement_of(frame, experts.turns != 0, image.grid(), piece.origin),
-              band_here.data(), resident.entries.data(), resident.beta.data(), experts.parts,
-              raw.data()},
+              band_here.data(), resident.entries.data(), resident.beta.data(),
+              resident.halves.data(), experts.parts, raw.data()},
       context);
   kSmooth(device, SmoothJob{piece.size, raw.data(), smooth.data()}, experts.parts, context);
   const std::vector<float> values = smooth.to_vector();
@@ -110,6 +110,31 @@ void read_slab(const Experts& experts, const Resident& resident, const Volume<in
     if (at.z < lo.z || at.z > hi.z) return;
     for (size_t part = 0; part < parts; ++part) out[part](at) = values[part * voxels + i];
   });
+}
+
+std::vector<int16_t> halves_of(const std::vector<int32_t>& beta) {
+  std::vector<int16_t> out(beta.size() / kFeatures * 2 * kPadded);
+  for (size_t i = 0; i < beta.size(); ++i) {
+    int16_t* to = &out[i / kFeatures * 2 * kPadded + i % kFeatures];
+    constexpr int32_t kHalf = 1 << (kLowBits - 1);
+    to[0] = static_cast<int16_t>((beta[i] + kHalf) >> kLowBits);
+    to[kPadded] = static_cast<int16_t>(beta[i] - (int32_t{to[0]} << kLowBits));
+  }
+  return out;
+}
+
+/// Returns what a row of coefficients says of a voxel with these features.
+int64_t product(const int16_t* high, const int16_t* features) {
+  int64_t sum = 0;
+  for (int first = 0; first < kPadded; first += kExact) {
+    int32_t highs = 0, lows = 0;
+    for (int k = first; k < first + kExact; ++k) {
+      highs += high[k] * features[k];
+      lows += high[kPadded + k] * features[k];
+    }
+    sum += (int64_t{highs} << kLowBits) + lows;
+  }
+  return sum;
 }
 
 /// Returns bytes for each voxel of a piece: image, channels and what they are made of, band and
@@ -154,8 +179,12 @@ void check_experts(const Experts& experts, size_t parts) {
 }
 
 Resident make_resident(const Experts& experts, const Device& device) {
-  Resident resident{Buffer<int32_t>(device, experts.entries),
-                    Buffer<int32_t>(device, experts.beta)};
+  Resident resident{Buffer<int32_t>(device, experts.entries)};
+  if (device.is_cuda()) {
+    resident.beta = Buffer<int32_t>(device, experts.beta);
+  } else {
+    resident.halves = halves_of(experts.beta);
+  }
   std::vector<int16_t> images;
   std::vector<int8_t> parts;
   for (const Atlas& atlas : experts.atlases) {
@@ -300,7 +329,16 @@ std::vector<Volume<float>> look_again(const Experts& experts, const Resident& re
 }
 
 void cpu::read(const ReadJob& job, const Context& context) {
-  parallel_for_each(context.threads, job.channels.voxels(), 256, [&](int64_t i) { job.store(i); });
+  parallel_for_each(context.threads, job.channels.voxels(), 256, [&](int64_t i) {
+    if (job.band[i] == 0) return;
+    int16_t features[kPadded] = {};
+    job.channels.for_features(voxel_of(i, job.channels.size), [&](int32_t k, int32_t value) {
+      features[k] = static_cast<int16_t>(value);
+    });
+    job.store(i, [&](const int64_t(&rows)[8], int64_t(&says)[8]) {
+      for (int c = 0; c < 8; ++c) says[c] = product(job.halves + rows[c] * 2 * kPadded, features);
+    });
+  });
 }
 
 void cpu::smooth(const SmoothJob& job, int parts, const Context& context) {

@@ -47,11 +47,13 @@ struct Experts {
 /// Holds experts and atlases on a device, for any number of images.
 struct Resident {
   Buffer<int32_t> entries{}, beta{};
+  std::vector<int16_t> halves{};   ///< on the CPU in place of beta: ReadJob
   Buffer<int16_t> atlas_images{};  ///< one after another
   Buffer<int8_t> atlas_parts{};    ///< of the same voxels
 
   int64_t bytes() const {
-    return static_cast<int64_t>(4 * (entries.size() + beta.size()) + 3 * atlas_parts.size());
+    return static_cast<int64_t>(4 * (entries.size() + beta.size()) + 2 * halves.size() +
+                                3 * atlas_parts.size());
   }
 };
 Resident make_resident(const Experts& experts, const Device& device);

@@ -115,6 +115,12 @@ struct Channels {
   }
 };
 
+/// On the CPU a coefficient is high * 2^13 + low, -2^12 <= low < 2^12, so that products with
+/// features are those of 16 bits, and the sum of kExact of them fits 32. Rows are filled up by 0.
+constexpr int kLowBits = 13, kExact = 64;
+constexpr int kPadded = (kFeatures + kExact - 1) / kExact * kExact;
+static_assert(int64_t{kExact} * kLimit * (kLargestBeta >> kLowBits) <= INT32_MAX);
+
 LARCH_HD Vec3i voxel_of(int64_t i, const Vec3i& size) {
   const int64_t row = i / size.x;
   return {static_cast<int32_t>(i % size.x), static_cast<int32_t>(row % size.y),
@@ -127,19 +133,26 @@ struct ReadJob {
   Placement placement{};
   const uint8_t* band = nullptr;     ///< 0 where nothing is computed
   const int32_t* entries = nullptr;  ///< by node: its place in `beta`
-  const int32_t* beta = nullptr;     ///< [entry][part][feature]
+  const int32_t* beta = nullptr;     ///< [entry][part][feature], on a GPU
+  const int16_t* halves = nullptr;   ///< [entry][part][half][kPadded], on the CPU
   int32_t parts = 0;
   int32_t* out = nullptr;  ///< [part][voxel], of kOne; as it was outside of the band
 
   LARCH_HD void store(int64_t i) const {
+    store(i, [&](const int64_t(&rows)[8], int64_t(&says)[8]) {
+      channels.for_features(voxel_of(i, channels.size), [&](int32_t k, int32_t value) {
+        for (int c = 0; c < 8; ++c) says[c] += int64_t{beta[rows[c] * kFeatures + k]} * value;
+      });
+    });
+  }
+  /// `ask(rows, says)` adds what these rows of coefficients say of the voxel.
+  template <class Ask>
+  LARCH_HD void store(int64_t i, const Ask& ask) const {
     if (band[i] == 0) return;
-    const Vec3i at = voxel_of(i, channels.size);
-    const Corners corners = placement.corners(at);
+    const Corners corners = placement.corners(voxel_of(i, channels.size));
     int32_t p[kMaximumParts] = {};
     int32_t sum = 0;
-    for (int part = 0; part < parts; ++part) {
-      sum += p[part] = probability(at, corners, part);
-    }
+    for (int part = 0; part < parts; ++part) sum += p[part] = probability(corners, part, ask);
     for (int part = 0; part < parts; ++part) {
       const int64_t scaled = sum > kOne ? int64_t{p[part]} * kOne / sum : p[part];
       out[part * channels.voxels() + i] = static_cast<int32_t>(scaled);
@@ -148,18 +161,13 @@ struct ReadJob {
 
  private:
   /// Returns the sum over nodes of w beta f, between 0 and 1.
-  LARCH_HD int32_t probability(const Vec3i& at, const Corners& corners, int part) const {
+  template <class Ask>
+  LARCH_HD int32_t probability(const Corners& corners, int part, const Ask& ask) const {
     constexpr int kKept = 4;  // bits that are dropped before the weights, so that all fits
     int64_t sum = 0;
-    const int32_t* rows[8];
-    int64_t says[8] = {};
-    for (int c = 0; c < 8; ++c) {
-      const int64_t entry = entries[corners.node_of(c)];
-      rows[c] = beta + (entry * parts + part) * kFeatures;
-    }
-    channels.for_features(at, [&](int32_t k, int32_t value) {
-      for (int c = 0; c < 8; ++c) says[c] += int64_t{rows[c][k]} * value;
-    });
+    int64_t rows[8], says[8] = {};
+    for (int c = 0; c < 8; ++c) rows[c] = int64_t{entries[corners.node_of(c)]} * parts + part;
+    ask(rows, says);
     for (int c = 0; c < 8; ++c) sum += (says[c] >> kKept) * corners.weight_of(c);
     sum >>= kBetaBits - kKept;
     return static_cast<int32_t>(sum < 0 ? 0 : sum > kOne ? kOne : sum);

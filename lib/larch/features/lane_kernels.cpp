@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/features/lane_kernels.h"
 
+#include <algorithm>
+#include <ranges>
+
 namespace larch::features::cpu {
 namespace {
 
@@ -40,6 +43,19 @@ void store_bytes(uint8_t* at, U32 values) {
 }  // namespace
 
 const LaneKernels kPortableKernels{"portable", vote_rows, vote_points, patch_codes, patch_values};
+
+void find_step(VoteRule& rule) {
+  const bool below = (rule.mask & 1) != 0;
+  const uint64_t rising = below ? ~rule.mask : rule.mask;
+  rule.is_step = (rising | (rising - 1)) == ~uint64_t{0};
+  if (!rule.is_step) return;
+  const auto values = std::views::iota(int64_t{INT32_MIN}, int64_t{INT32_MAX} + 1);
+  const auto beyond = std::ranges::partition_point(values, [&](int64_t value) {
+    return !learning::weak_vote(rule.codes, rule.bins, rising, static_cast<int32_t>(value));
+  });
+  rule.last = static_cast<int32_t>(*beyond - 1);
+  rule.below = below ? ~0u : 0;
+}
 
 std::span<const LaneKernels> all_lane_kernels() {
 #ifdef __x86_64__

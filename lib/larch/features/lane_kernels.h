@@ -22,10 +22,16 @@ struct VoteRule {
   learning::CodeMap codes;
   learning::BinMap bins;
   uint64_t mask = 0;
-  /// So many of the first taps have the weight 1, and so many after them -1: most of box sums do,
-  /// which then need no product.
-  int32_t n_plus = 0, n_minus = 0;
+  bool is_odd = false;  ///< tap k from the front has minus the weight of tap k from the back
+  /// Where find_step found that the vote changes at one value at most, one comparison takes the
+  /// place of codes, bins and mask: values up to `last` vote +1 if `below` is all ones, those
+  /// beyond it if `below` is 0.
+  bool is_step = false;
+  int32_t last = 0;
+  uint32_t below = 0;
+  const uint32_t* integral = nullptr;  ///< volume of its channel, for vote_rows
 };
+void find_step(VoteRule& rule);
 
 /// A feature as the loops read it that compute codes from a patch (see PatchPlan).
 struct CodeRule {
@@ -39,9 +45,9 @@ struct CodeRule {
 struct LaneKernels {
   const char* name;
 
-  /// For i < n, s = slots[i] and each lane: sum[kLanes * s + lane] += rule.value where the weak
-  /// classifier votes +1 at element base[s] + lane.
-  void (*vote_rows)(const VoteRule& rule, const uint32_t* integral, const int64_t* base,
+  /// For each rule, s of slots and each lane: sum[kLanes * s + lane] += rule.value where the weak
+  /// classifier votes +1 at element base[s] + lane of its integral volume.
+  void (*vote_rows)(std::span<const VoteRule> rules, const int64_t* base,
                     std::span<const int32_t> slots, uint32_t* sum);
 
   /// For each i: sum[i] += rule.value where the weak classifier votes +1 at element base[i].

@@ -72,7 +72,7 @@ std::vector<LevelImage> make_levels(VolumeView<const int16_t> voxels, int halvin
     fine.extent = extent;
     LevelJob job{{fine.voxels.data(), fine.size}, {}, nullptr};
     if (static_cast<int>(l) >= first_texels) {
-      fine.texels = Buffer<Texel>(context.device, count(fine.size));
+      fine.texels = Buffer<Texel>(context.device, count(fine.size) + 1);
       job.texels = fine.texels.data();
     }
     if (l + 1 < levels.size()) {

@@ -75,7 +75,7 @@ T by_level(const std::vector<T>& values, int level) {
 struct LevelImage {
   Vec3i size{};
   Buffer<int16_t> voxels;  ///< for box sums
-  Buffer<Texel> texels;    ///< for samples at poses; empty if they are not wanted
+  Buffer<Texel> texels;    ///< for samples at poses, and one more; empty if they are not wanted
   ImageExtent extent{};    ///< of all levels
 };
 

@@ -86,11 +86,16 @@ features::cpu::VoteRule random_rule(const Scene& scene, uint64_t seed, size_t f)
   features::cpu::VoteRule rule;
   rule.taps = scene.columns.taps.data() + feature.first_tap;
   rule.n_tap = feature.n_tap;
+  rule.integral = scene.integral.data();
   rule.value = static_cast<uint32_t>(hash64(seed, 1, f));
   rule.codes = scene.maps[f];
   const uint32_t first = hash_below(seed, 2, f, 100);
   rule.bins = learning::make_bin_map(first, first + hash_below(seed, 3, f, 156));
   rule.mask = hash64(seed, 4, f);
+  if (f % 2 != 0) {  // a threshold, with the votes +1 on either side
+    rule.mask = (~uint64_t{0} << rule.mask % learning::kBins) ^ (f % 4 == 1 ? 0 : ~uint64_t{0});
+  }
+  find_step(rule);
   return rule;
 }
 
@@ -111,7 +116,7 @@ TEST_CASE("Rows of lanes and single voxels vote as the definition says, on every
         std::vector<uint32_t> rows(8 * features::cpu::kLanes, 7),
             points(8 * features::cpu::kLanes, 7);
         std::vector<uint32_t> expected = rows, expected_points = points;
-        kernels.vote_rows(rule, scene.integral.data(), scene.bases.data(), slots, rows.data());
+        kernels.vote_rows({&rule, 1}, scene.bases.data(), slots, rows.data());
         const auto vote_at = [&](int64_t element) {
           return weak_vote(
               rule.codes, rule.bins, rule.mask,

@@ -38,7 +38,7 @@ struct Place {
   const SteerableImages& images;
   __m256 directions[3];
   __m256i sizes[3];
-  int64_t slices[kSteerableLevels];
+  __m256i texels[2];  ///< addresses by level: their low and high halves
 
   Place(const SteerableFrame& f, const SteerableImages& i) : frame(f), images(i) {
     const auto& [x, y, z] = f.axes;
@@ -46,56 +46,98 @@ struct Place {
     for (int a = 0; a < 3; ++a) {
       directions[a] = _mm256_setr_ps(a == 0, a == 1, a == 2, x[a], y[a], z[a], 0, 0);
       sizes[a] = _mm256_setr_epi32(s[0][a], s[1][a], s[2][a], 0, 0, 0, 0, 0);
-      slices[a] = int64_t{s[a].x} * s[a].y;
+    }
+    const auto half = [&](int level, int shift) {
+      return static_cast<int32_t>(reinterpret_cast<uint64_t>(i.texels[level]) >> shift);
+    };
+    for (int h = 0; h < 2; ++h) {
+      texels[h] =
+          _mm256_setr_epi32(half(0, 32 * h), half(1, 32 * h), half(2, 32 * h), 0, 0, 0, 0, 0);
     }
   }
 };
 
 /// Eight features on their way.
 struct Samples {
-  int32_t low[3][kLanes], step[3][kLanes];
+  const image::Texel* at[2][kLanes / 2];  ///< of even and odd lanes
+  int32_t step[3][kLanes];
   float part[3][kLanes];
-  __m128 values[kLanes];  ///< intensity and gradient
+  __m256 values[kLanes / 2];  ///< intensity and gradient of k and k + 4
 };
+
+/// Returns addresses by lane pairs: texels[level] + in_slice + slice * z, of 64 bits; `upper` gives
+/// those of the odd lanes.
+__m256i addresses(const Place& at, __m256i level, __m256i in_slice, __m256i slice, __m256i z,
+                  bool upper) {
+  __m256i low = _mm256_permutevar8x32_epi32(at.texels[0], level),
+          high = _mm256_permutevar8x32_epi32(at.texels[1], level);
+  const auto half = [](__m256i v) { return _mm256_srli_epi64(v, 32); };
+  if (upper) {
+    low = half(low), in_slice = half(in_slice), slice = half(slice), z = half(z);
+  } else {
+    high = _mm256_slli_epi64(high, 32);
+  }
+  in_slice = _mm256_and_si256(in_slice, _mm256_set1_epi64x(0xffffffff));
+  const __m256i element = _mm256_add_epi64(_mm256_mul_epu32(z, slice), in_slice);
+  static_assert(sizeof(image::Texel) == 8);
+  return _mm256_add_epi64(_mm256_blend_epi32(low, high, 0xaa), _mm256_slli_epi64(element, 3));
+}
 
 void find_places(const Weaks& w, const Place& at, Samples& s) {
   const __m256 point[3] = {w.real(kPointX), w.real(kPointY), w.real(kPointZ)};
   const __m256i level = (__m256i)w[kLevel];
-  Whole8 stride = 1 - Whole8{};
+  Whole8 strides[3] = {1 - Whole8{}}, low[3];
   for (int axis = 0; axis < 3; ++axis) {
     const auto size = (Whole8)_mm256_permutevar8x32_epi32(at.sizes[axis], level);
     const __m256 place = place_of_point(at.frame, axis, point, w.real(kShrink));
-    const auto n = neighbours_of<EightNumbers>(place, size, stride);
-    *reinterpret_cast<Whole8*>(s.low[axis]) = axis == 1 ? n.low * stride : n.low;
+    const auto n = neighbours_of<EightNumbers>(place, size, strides[axis]);
+    low[axis] = n.low;
     *reinterpret_cast<Whole8*>(s.step[axis]) = n.step;
     *reinterpret_cast<Real8*>(s.part[axis]) = n.part;
-    stride *= size;
+    if (axis < 2) strides[axis + 1] = strides[axis] * size;
+  }
+  const auto in_slice = (__m256i)(low[0] + low[1] * strides[1]);
+  for (int odd = 0; odd < 2; ++odd) {
+    _mm256_storeu_si256(
+        reinterpret_cast<__m256i*>(s.at[odd]),
+        addresses(at, level, in_slice, (__m256i)strides[2], (__m256i)low[2], odd != 0));
   }
 }
 
-void sample(const Weaks& w, const Place& at, Samples& s) {
-  const int32_t* level = w.first + kLevel * w.length;
-#pragma GCC unroll 8
-  for (int k = 0; k < kLanes; ++k) {
-    const image::Texel* base = at.images.texels[level[k]] + at.slices[level[k]] * s.low[2][k] +
-                               (s.low[0][k] + s.low[1][k]);
-    const auto read = [&](int x, int y) {  // in both planes
-      const image::Texel* near = base + x * s.step[0][k] + y * s.step[1][k];
-      const __m128i low = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(near));
-      const __m128 both =
-          _mm_loadh_pi((__m128)low, reinterpret_cast<const __m64*>(near + s.step[2][k]));
-      return _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32((__m128i)both));
+/// Returns intensity and gradient of one feature in the two planes around its place.
+__m256 planes_of(const Samples& s, int k) {
+  // Neighbours along x are read together: beyond the border the other one counts nothing. Their
+  // difference is that of integers, which is exact.
+  const auto row = [&](int y) {  // in both planes
+    const auto load = [](const image::Texel* p) {
+      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     };
-    const __m256 planes = between_rows(read, s.part[0][k], s.part[1][k]);
-    s.values[k] =
-        between(_mm256_castps256_ps128(planes), _mm256_extractf128_ps(planes, 1), s.part[2][k]);
+    const image::Texel* near = s.at[k % 2][k / 2] + y * s.step[1][k];
+    const __m256i both = _mm256_set_m128i(load(near + s.step[2][k]), load(near));
+    const __m256i pairs =
+        _mm256_shuffle_epi8(both, _mm256_broadcastsi128_si256(_mm_setr_epi8(
+                                      0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15)));
+    const __m256i first = _mm256_madd_epi16(pairs, _mm256_set1_epi32(1));
+    const __m256i rise = _mm256_madd_epi16(pairs, _mm256_set1_epi32(0x1ffff));  // -1 and 1
+    return _mm256_cvtepi32_ps(first) + _mm256_cvtepi32_ps(rise) * s.part[0][k];
+  };
+  return between(row(0), row(1), s.part[1][k]);
+}
+
+void sample(Samples& s) {
+  const __m256 part = *reinterpret_cast<const Real8*>(s.part[2]);
+#pragma GCC unroll 4
+  for (int k = 0; k < kLanes / 2; ++k) {
+    const __m256 a = planes_of(s, k), b = planes_of(s, k + 4);
+    const __m256 low = _mm256_permute2f128_ps(a, b, 0x20),
+                 high = _mm256_permute2f128_ps(a, b, 0x31);
+    s.values[k] = low + (high - low) * _mm256_permutevar_ps(part, _mm256_set1_epi32(k));
   }
 }
 
 /// The values of the features, as steerable_value has them.
 __m256i values_of(const Weaks& w, const Place& at, const Samples& s) {
-  const auto pair = [&](int k) { return _mm256_set_m128(s.values[k + 4], s.values[k]); };
-  const __m256 a = pair(0), b = pair(1), c = pair(2), d = pair(3);
+  const __m256 a = s.values[0], b = s.values[1], c = s.values[2], d = s.values[3];
   const __m256 ab = _mm256_unpacklo_ps(a, b), cd = _mm256_unpacklo_ps(c, d);
   const __m256 ab_high = _mm256_unpackhi_ps(a, b), cd_high = _mm256_unpackhi_ps(c, d);
   const __m256 intensity = _mm256_shuffle_ps(ab, cd, 0x44), x = _mm256_shuffle_ps(ab, cd, 0xee),
@@ -149,7 +191,7 @@ int32_t FrameResponse::votes(const tree::TreeView& tree, const tree::FlatNode& n
       weaks[n] = {tree.columns + first + n * kLanes, tree.column_length};
       find_places(weaks[n], at, samples[n]);
     }
-    for (int32_t i = 0; i < n; ++i) sample(weaks[i], at, samples[i]);
+    for (int32_t i = 0; i < n; ++i) sample(samples[i]);
     for (int32_t i = 0; i < n; ++i, left -= kLanes, first += kLanes) {
       const Whole8 alphas = signed_alphas(weaks[i], values_of(weaks[i], at, samples[i]));
       votes += lane < left ? alphas : Whole8{};

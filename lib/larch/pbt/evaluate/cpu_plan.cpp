@@ -11,40 +11,57 @@
 
 namespace larch::pbt::cpu {
 
-TreePlan::TreePlan(const CompiledTree& tree, const EvaluateJob& job,
+TreePlan::TreePlan(const CpuTrees& all, size_t t, const EvaluateJob& job,
                    std::span<const size_t> channel_level)
-    : compiled(tree), view(tree.view()) {
+    : compiled(all.trees[t]), view(compiled.view()), rules(all.rules[t]) {
   view.thresholds = job.thresholds;
-  taps.reserve(tree.taps.size());
-  for (const features::Tap& tap : tree.taps) {
+  taps.reserve(compiled.taps.size());
+  for (const features::Tap& tap : compiled.taps) {
     taps.push_back(features::linear_tap(tap, job.layouts));
   }
-  rules.reserve(tree.weaks.size());
-  for (size_t w = 0; w < tree.weaks.size(); ++w) {
-    const tree::FlatWeak& weak = tree.weaks[w];
-    const TapRange& range = tree.ranges[w];
-    const auto of_weight = [&](int weight) {
-      return static_cast<int32_t>(
-          std::ranges::count(tree.taps_of(w), weight, &features::Tap::weight));
-    };
+  for (size_t w = 0; w < rules.size(); ++w) {
+    const TapRange& range = compiled.ranges[w];
+    const auto channel = static_cast<size_t>(range.channel);
+    rules[w].taps = taps.data() + range.first;
+    rules[w].integral = job.integral + job.layouts[channel].offset;
     channels.push_back(range.channel);
-    levels.push_back(static_cast<int32_t>(channel_level[static_cast<size_t>(range.channel)]));
-    rules.push_back({taps.data() + range.first, static_cast<int32_t>(range.count),
-                     2 * static_cast<uint32_t>(weak.alpha), weak.codes, weak.bins, weak.mask,
-                     of_weight(1), of_weight(-1)});
+    levels.push_back(static_cast<int32_t>(channel_level[channel]));
   }
 }
+
+namespace {
+
+/// Returns a weak classifier without its taps, which depend on the image. They are sorted by
+/// weight.
+features::cpu::VoteRule rule_of(const tree::FlatWeak& weak, std::span<features::Tap> taps) {
+  std::ranges::stable_sort(taps, {}, &features::Tap::weight);
+  bool is_odd = true;
+  for (size_t t = 0; t < taps.size(); ++t) {
+    is_odd = is_odd && taps[t].weight == -taps[taps.size() - 1 - t].weight;
+  }
+  features::cpu::VoteRule rule{nullptr,
+                               static_cast<int32_t>(taps.size()),
+                               2 * static_cast<uint32_t>(weak.alpha),
+                               weak.codes,
+                               weak.bins,
+                               weak.mask,
+                               is_odd};
+  find_step(rule);
+  return rule;
+}
+
+}  // namespace
 
 std::shared_ptr<const WalkPlan> plan(const Model& /*model*/, std::vector<CompiledTree> trees,
                                      const Device& /*device*/) {
   auto made = std::make_shared<CpuTrees>();
   made->trees = std::move(trees);
   for (CompiledTree& tree : made->trees) {
-    for (const TapRange& range : tree.ranges) {
-      const auto rank = [](const features::Tap& tap) {
-        return tap.weight == 1 ? 0 : tap.weight == -1 ? 1 : 2;
-      };
-      std::ranges::stable_sort(std::span(tree.taps).subspan(range.first, range.count), {}, rank);
+    std::vector<features::cpu::VoteRule>& rules = made->rules.emplace_back();
+    for (size_t w = 0; w < tree.weaks.size(); ++w) {
+      const TapRange& range = tree.ranges[w];
+      rules.push_back(
+          rule_of(tree.weaks[w], std::span(tree.taps).subspan(range.first, range.count)));
     }
   }
   return made;
@@ -56,9 +73,8 @@ CpuPlan::CpuPlan(const EvaluateJob& job) {
     channel_level.push_back(static_cast<size_t>(at - levels.begin()));
     if (at == levels.end()) levels.push_back(layout.level);
   }
-  for (const CompiledTree& tree : static_cast<const CpuTrees&>(*job.plan).trees) {
-    trees.emplace_back(tree, job, channel_level);
-  }
+  const auto& all = static_cast<const CpuTrees&>(*job.plan);
+  for (size_t t = 0; t < all.trees.size(); ++t) trees.emplace_back(all, t, job, channel_level);
 }
 
 void evaluate(const EvaluateJob& job, const Context& context) {

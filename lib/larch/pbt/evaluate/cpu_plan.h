@@ -14,6 +14,7 @@ namespace larch::pbt::cpu {
 /// The trees on the host.
 struct CpuTrees final : WalkPlan {
   std::vector<CompiledTree> trees;
+  std::vector<std::vector<features::cpu::VoteRule>> rules;  ///< by tree and weak classifier
 };
 
 /// A tree and its weak classifiers for the loops over an image.
@@ -26,7 +27,8 @@ struct TreePlan {
   std::vector<int32_t> levels;                 ///< index in CpuPlan::levels of each weak classifier
 
   /// `channel_level`: as in CpuPlan.
-  TreePlan(const CompiledTree& tree, const EvaluateJob& job, std::span<const size_t> channel_level);
+  TreePlan(const CpuTrees& all, size_t t, const EvaluateJob& job,
+           std::span<const size_t> channel_level);
   TreePlan(const TreePlan&) = delete;  // the rules of a copy would point into this one's taps
   TreePlan(TreePlan&&) = default;
 

@@ -29,6 +29,7 @@ struct TileLevel {
   bool narrow = false;  ///< the image is narrower than a slot: voxels are read one by one
   Vec3i lo{}, size{}, image{};
   int slots_in_row = 0;
+  std::vector<int64_t> bases;     ///< element of the first voxel of each slot, in a channel
   std::vector<int32_t> place_of;  ///< place at this level of each place at level 0
   std::vector<uint32_t> sum;      ///< of votes; at level 0 it becomes H
   std::vector<int32_t> slots;     ///< those that some active voxel reads
@@ -80,23 +81,15 @@ class TilePlaces {
   int64_t voxel(size_t visit) const { return voxels_[visit]; }
   size_t place_count() const { return levels[0].sum.size(); }
 
-  /// Element of the first voxel of each slot.
-  const std::vector<int64_t>& bases(size_t channel) const { return bases_[channel]; }
-  /// Element of the voxel that stands at a place of level 0 in the integral volume of a channel.
-  int64_t element(size_t channel, size_t place) const {
-    const int32_t at = levels[plan_.channel_level[channel]].place_of[place];
-    return bases_[channel][static_cast<size_t>(at / kLanes)] + at % kLanes;
-  }
-
   std::vector<TileLevel> levels;  ///< as in the plan
 
  private:
-  void set_bases(size_t channel);
+  /// Channels of a level have the same layout, but for their offsets.
+  static void set_bases(TileLevel& level, const image::IntegralLayout& layout);
   void list_voxels(const Vec3i& corner, const Vec3i& end);
 
   const CpuPlan& plan_;
   const EvaluateJob& job_;
-  std::vector<std::vector<int64_t>> bases_;  // [channel][slot]
   std::vector<int64_t> voxels_;
   Visits root_;
 };
@@ -119,8 +112,8 @@ struct TileSplits {
 /// that are there, by whole slots of kLanes voxels.
 class TileStrongTest {
  public:
-  TileStrongTest(const EvaluateJob& job, TilePlaces& places)
-      : places_(places), kernels_(features::cpu::lane_kernels()), integral_(job.integral) {}
+  explicit TileStrongTest(TilePlaces& places)
+      : places_(places), kernels_(features::cpu::lane_kernels()) {}
 
   void set_tree(const TreePlan& tree) { tree_ = &tree; }
 
@@ -140,22 +133,17 @@ class TileStrongTest {
       for (const int32_t slot : level.slots) {
         std::fill_n(&level.sum[static_cast<size_t>(slot) * kLanes], kLanes, 0u);
       }
-      for (int32_t w = node.first; w < end; ++w) {
-        if (level_of(w) == static_cast<int32_t>(k)) ask_rows(w, level);
-      }
+      ask_rows(node.first, end, static_cast<int32_t>(k));
       for (const Visit& visit : visits) {
         const auto place = static_cast<size_t>(visit.place);
         h[place] += level.sum[static_cast<size_t>(level.place_of[place])];
       }
     }
-    if (!places_.levels[0].narrow) ask_finest(node.first, end);
+    if (!places_.levels[0].narrow) ask_rows(node.first, end, 0);
     return {h.data(), tree_->view.logistic, tree_->view.thresholds};
   }
 
  private:
-  size_t channel_of(int32_t weak) const {
-    return static_cast<size_t>(tree_->channels[static_cast<size_t>(weak)]);
-  }
   /// Returns the index of the level that a weak classifier reads.
   int32_t level_of(int32_t weak) const { return tree_->levels[static_cast<size_t>(weak)]; }
 
@@ -175,15 +163,16 @@ class TileStrongTest {
     }
   }
 
-  void ask_rows(int32_t weak, TileLevel& level) {
-    kernels_.vote_rows(tree_->rules[static_cast<size_t>(weak)], integral_,
-                       places_.bases(channel_of(weak)).data(), level.slots, level.sum.data());
-  }
-
-  /// Level 0 by rows.
-  void ask_finest(int32_t begin, int32_t end) {
-    for (int32_t w = begin; w < end; ++w) {
-      if (level_of(w) == 0) ask_rows(w, places_.levels[0]);
+  /// Asks the weak classifiers of a level by rows, a few at a time.
+  void ask_rows(int32_t begin, int32_t end, int32_t k) {
+    constexpr int32_t kTogether = 4;
+    TileLevel& level = places_.levels[static_cast<size_t>(k)];
+    for (int32_t w = begin, next = begin; w < end; w = ++next) {
+      if (level_of(w) != k) continue;
+      while (next + 1 < end && next + 1 < w + kTogether && level_of(next + 1) == k) ++next;
+      const std::span all(tree_->rules);
+      kernels_.vote_rows(all.subspan(static_cast<size_t>(w), static_cast<size_t>(next + 1 - w)),
+                         level.bases.data(), level.slots, level.sum.data());
     }
   }
 
@@ -193,20 +182,20 @@ class TileStrongTest {
       return;
     }
     point_sum_.assign(visits.size(), 0);
-    int32_t channel = -1;
+    int32_t of_bases = -1;
     for (int32_t w = begin; w < end; ++w) {
-      const int32_t k = level_of(w);
-      if (!places_.levels[static_cast<size_t>(k)].narrow) continue;
-      if (tree_->channels[static_cast<size_t>(w)] != channel) {
-        channel = tree_->channels[static_cast<size_t>(w)];
+      const TileLevel& level = places_.levels[static_cast<size_t>(level_of(w))];
+      if (!level.narrow) continue;
+      if (level_of(w) != of_bases) {
+        of_bases = level_of(w);
         point_base_.clear();
         for (const Visit& visit : visits) {
-          point_base_.push_back(
-              places_.element(static_cast<size_t>(channel), static_cast<size_t>(visit.place)));
+          const int32_t at = level.place_of[static_cast<size_t>(visit.place)];
+          point_base_.push_back(level.bases[static_cast<size_t>(at / kLanes)] + at % kLanes);
         }
       }
-      kernels_.vote_points(tree_->rules[static_cast<size_t>(w)], integral_, point_base_,
-                           point_sum_.data());
+      const features::cpu::VoteRule& rule = tree_->rules[static_cast<size_t>(w)];
+      kernels_.vote_points(rule, rule.integral, point_base_, point_sum_.data());
     }
     for (size_t i = 0; i < visits.size(); ++i) {
       places_.levels[0].sum[static_cast<size_t>(visits[i].place)] += point_sum_[i];
@@ -215,14 +204,13 @@ class TileStrongTest {
 
   TilePlaces& places_;
   const features::cpu::LaneKernels& kernels_;
-  const uint32_t* integral_;
   const TreePlan* tree_ = nullptr;
   std::vector<int64_t> point_base_;
   std::vector<uint32_t> point_sum_;
 };
 
 TilePlaces::TilePlaces(const CpuPlan& plan, const EvaluateJob& job)
-    : levels(plan.levels.size()), plan_(plan), job_(job), bases_(job.layouts.size()) {
+    : levels(plan.levels.size()), plan_(plan), job_(job) {
   for (size_t k = 0; k < levels.size(); ++k) {
     levels[k].level = plan.levels[k];
     levels[k].image = job.size;
@@ -235,19 +223,20 @@ void TilePlaces::enter(const Vec3i& corner) {
                   std::min(corner.y + kTile.y, job_.size.y),
                   std::min(corner.z + kTile.z, job_.size.z)};
   for (TileLevel& level : levels) level.set(corner, end);
-  for (size_t c = 0; c < bases_.size(); ++c) set_bases(c);
+  for (size_t c = 0; c < job_.layouts.size(); ++c) {
+    set_bases(levels[plan_.channel_level[c]], job_.layouts[c]);
+  }
   list_voxels(corner, end);
 }
 
-void TilePlaces::set_bases(size_t channel) {
-  const image::IntegralLayout& layout = job_.layouts[channel];
-  const TileLevel& level = levels[plan_.channel_level[channel]];
-  std::vector<int64_t>& base = bases_[channel];
-  base.clear();
+void TilePlaces::set_bases(TileLevel& level, const image::IntegralLayout& layout) {
+  level.bases.clear();
   for (int z = 0; z < level.size.z; ++z) {
     for (int y = 0; y < level.size.y; ++y) {
       for (int s = 0; s < level.slots_in_row; ++s) {
-        base.push_back(layout.element_at_level({level.slot_x(s), level.lo.y + y, level.lo.z + z}));
+        level.bases.push_back(
+            layout.element_at_level({level.slot_x(s), level.lo.y + y, level.lo.z + z}) -
+            layout.offset);
       }
     }
   }
@@ -334,7 +323,7 @@ class TileTraversal {
 class TileWalker {
  public:
   TileWalker(const CpuPlan& plan, const EvaluateJob& job)
-      : plan_(plan), job_(job), places_(plan, job), test_(job, places_), traversal_(test_, leaf_) {}
+      : plan_(plan), job_(job), places_(plan, job), test_(places_), traversal_(test_, leaf_) {}
 
   void run(const Vec3i& corner) {
     places_.enter(corner);
