@@ -13,8 +13,8 @@ namespace larch::learning::cuda {
 constexpr int kSortThreads = 256, kSortItems = 16;
 static_assert(size_t{kSortThreads} * kSortItems == kMaximumRanged);
 
-/// The smallest and the largest values of a column, `keep` of each at `ends`: a block sorts those
-/// of one column. `value(column, k)` is trivially copyable and gives the value at sample k <
+/// The smallest and the largest values of a column, as ColumnEnds::lists: a block sorts those of
+/// one column. `value(column, k)` is trivially copyable and gives the value at sample k <
 /// samples.
 template <class Value>
 __global__ void range_kernel(const __grid_constant__ Value value, int samples, int keep,
@@ -29,12 +29,11 @@ __global__ void range_kernel(const __grid_constant__ Value value, int samples, i
   }
   Sort(storage).Sort(values);
   int32_t* low = ends + int64_t{2} * keep * blockIdx.x;
-  int32_t* high = low + keep;
   for (int i = 0; i < kSortItems; ++i) {
     const int rank = static_cast<int>(threadIdx.x) * kSortItems + i;
+    const int from_top = rank < samples ? samples - 1 - rank : rank;
     if (rank < keep) low[rank] = values[i];
-    if (rank < samples && rank >= samples - keep) high[rank - (samples - keep)] = values[i];
-    if (rank < keep - samples) high[rank] = INT32_MIN;
+    if (from_top < keep) low[keep + from_top] = rank < samples ? ~values[i] : INT32_MAX;
   }
 }
 
@@ -48,10 +47,7 @@ void add_ends(const Value& value, size_t columns, size_t samples, ColumnEnds& al
       value, static_cast<int>(samples), static_cast<int>(all.keep), ends.data());
   larch::cuda::check_launch("range_kernel");
   const std::vector<int32_t> found = ends.to_vector();
-  for (size_t k = 0; k < found.size(); ++k) {
-    const size_t column = k / all.keep / 2;
-    k / all.keep % 2 == 0 ? all.insert_low(column, found[k]) : all.insert_high(column, found[k]);
-  }
+  for (size_t k = 0; k < found.size(); ++k) all.insert(k / all.keep, found[k]);
 }
 
 }  // namespace larch::learning::cuda

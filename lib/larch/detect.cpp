@@ -417,11 +417,7 @@ int64_t detection_bytes(const Model& model, const Grid& grid, const DetectReques
                               request.memory_bytes, device)
         .bytes;
   }
-  voxels::SlabProblem problem{size};
-  problem.roi = has_region;
-  problem.on_gpu = device.is_cuda();
-  problem.memory_bytes =
-      request.memory_bytes > 0 ? request.memory_bytes : voxels::default_memory_bytes(device);
+  const auto problem = voxels::slab_problem(size, has_region, request.memory_bytes, device);
   return pbt::plan_slabs(std::get<pbt::ResidentModel>(model.opened().any).model, problem).bytes;
 }
 

@@ -65,10 +65,7 @@ void add_structures(const voxels::TrainingVolume& volume, std::optional<int> bac
     if (labels[i] == voxels::kUnlabelled || labels[i] == background) continue;
     const Vec3i at = labels.grid().voxel(i);
     Box& box = boxes.try_emplace(labels[i], Box{at, at}).first->second;
-    for (int axis = 0; axis < 3; ++axis) {
-      box.lo[axis] = std::min(box.lo[axis], at[axis]);
-      box.hi[axis] = std::max(box.hi[axis], at[axis]);
-    }
+    widen(box.lo, box.hi, at);
   }
   for (const auto& [label, box] : boxes) {
     edges.push_back(edge_of(box.hi - box.lo + Vec3i{1, 1, 1}, planar));
@@ -259,14 +256,14 @@ Material make_material(const TrainingCases& cases, const voxels::TrainConfig& co
                     context);
   voxels::check_config(material.config, context.seed);
   int64_t left = bytes_of_volumes(config, context.device);
-  std::shared_ptr<voxels::Scratch> scratch;
+  std::shared_ptr<std::FILE> scratch;
   for_each_case(cases, context, [&](size_t i, const TrainingCase& c) {
     voxels::TrainingVolume& volume =
         material.volumes.emplace_back(prepare(c, material.space, material.config, seen, context));
     volume.of_case = i;
     left -= volume.bytes();
     if (left >= 0) return;
-    if (!scratch) scratch = std::make_shared<voxels::Scratch>(folder_of(checkpoint));
+    if (!scratch) scratch = voxels::make_scratch(folder_of(checkpoint));
     volume.stow(scratch);
   });
   // Models do not depend on the order of the cases.
@@ -442,7 +439,7 @@ double held_out_fraction(const voxels::TrainConfig& config, size_t volumes) {
 
 std::string memory_of_training(const std::vector<Grid>& grids, const image::ModelSpace& space,
                                const voxels::TrainConfig& given, const Context& context) {
-  voxels::TrainConfig config = voxels::with_constants(given);
+  const voxels::TrainConfig config = voxels::with_constants(given);
   const size_t components = std::max<size_t>(1, config.space.components.size());
   const auto channels = voxels::channel_specs(config.features, components);
   const auto bytes_of_voxel = static_cast<int64_t>(2 * components + (is_forest(config) ? 4 : 2));
@@ -461,16 +458,15 @@ std::string memory_of_training(const std::vector<Grid>& grids, const image::Mode
     samples += static_cast<size_t>(of_volume > 0 ? std::min(in_space.voxels(), of_volume)
                                                  : in_space.voxels());
   }
-  voxels::MemoryNeeds needs = is_forest(config)
-                                  ? forest::needs_of_forest(config, samples, channels.size())
-                                  : voxels::needs_of_trees(config, samples, channels.size());
+  voxels::MemoryNeeds needs = voxels::needs_of(config, samples, channels.size());
   needs.volumes = std::min(volumes, config.memory_bytes / 3);
   // Boxes are no larger where the structures will tell their size.
-  if (!given.forest.reach) config.forest.reach = std::clamp(longest / 4, 1, *config.forest.reach);
-  if (!given.forest.largest_box) config.forest.largest_box = config.forest.reach;
+  features::BoxSpec boxes{*config.forest.reach};
+  if (!given.forest.reach) boxes.reach = std::clamp(longest / 4, 1, boxes.reach);
+  const bool has_boxes = is_forest(config) && config.forest.pool == voxels::ForestPool::kBoxes;
   const Vec3i reach =
-      is_forest(config) ? forest::reach_of(config, channels, context.seed)
-                        : features::reach_along(voxels::make_pool(config, channels, context.seed));
+      has_boxes ? features::reach_along(boxes)
+                : features::reach_along(voxels::make_pool(config, channels, context.seed));
   const voxels::PortionPlan plan = voxels::plan_portions(sizes, channels, reach, needs, context);
   int64_t all = 0;
   for (const auto& layouts : plan.layouts) all += 4 * image::total_elements(layouts);
@@ -540,7 +536,7 @@ void for_each_case(const TrainingCases& cases, const Context& context,
     ahead.pop_front();
     const int64_t bytes = static_cast<int64_t>(4 * (1 + one.images.size())) * one.labels.voxels();
     fit = std::clamp<int64_t>(cases.ahead_bytes / std::max<int64_t>(bytes, 1), 1,
-                              std::min(context.threads, 8));
+                              std::min<int64_t>({fit + 1, context.threads, 8}));
     try {
       use(i, one);
     } catch (const Error& error) {

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "larch/core/error.h"
@@ -27,27 +28,17 @@ int64_t bytes_of_evaluation(const voxels::TrainConfig& config, const Context& co
   return config.memory_bytes / (context.device.is_cuda() ? 1 : 4);
 }
 
-pbt::ResidentModel resident(const pbt::Model& model, const Device& device) {
-  return {model, device};
-}
-forest::ResidentModel resident(const forest::Model& model, const Device& device) {
-  return {model, device};
-}
-
 /// Returns the probability of the structures together.
 Volume<float> structure_probability(const pbt::ResidentModel& model,
-                                    const voxels::TrainingVolume& volume,
-                                    const voxels::TrainConfig& config, const Context& context) {
-  return pbt::evaluate_volume(model, volume.components(), {}, bytes_of_evaluation(config, context),
-                              context);
+                                    const voxels::TrainingVolume& volume, int64_t memory_bytes,
+                                    const Context& context) {
+  return pbt::evaluate_volume(model, volume.components(), {}, memory_bytes, context);
 }
 Volume<float> structure_probability(const forest::ResidentModel& model,
-                                    const voxels::TrainingVolume& volume,
-                                    const voxels::TrainConfig& config, const Context& context) {
-  forest::Wanted wanted;
-  wanted.distribution = true;
-  const auto maps = forest::evaluate_volume(model, volume.components(), wanted,
-                                            bytes_of_evaluation(config, context), context);
+                                    const voxels::TrainingVolume& volume, int64_t memory_bytes,
+                                    const Context& context) {
+  const auto maps = forest::evaluate_volume(model, volume.components(), {.distribution = true},
+                                            memory_bytes, context);
   return mapped<float>(maps.distribution[static_cast<size_t>(model.model.background)],
                        [](float p) { return 1 - p; });
 }
@@ -207,17 +198,6 @@ std::vector<size_t> folds_of(const std::vector<voxels::TrainingVolume>& volumes,
                    std::to_string(folds) + " are needed");
 }
 
-pbt::Model train_like(const pbt::Model&, const std::vector<voxels::TrainingVolume>& volumes,
-                      const image::ModelSpace& space, const voxels::TrainConfig& config,
-                      const Context& context) {
-  return pbt::train_trees(volumes, space, config, {}, nullptr, context);
-}
-forest::Model train_like(const forest::Model&, const std::vector<voxels::TrainingVolume>& volumes,
-                         const image::ModelSpace& space, const voxels::TrainConfig& config,
-                         const Context& context) {
-  return forest::train_forest(volumes, space, config, {}, nullptr, context);
-}
-
 /// Returns the cases with what trees find that did not learn from them: those of each fold learn
 /// from the others.
 template <class M>
@@ -235,17 +215,26 @@ std::vector<experts::TrainingCase> unseen_cases(const M& model, voxels::TrainCon
     for (size_t v = 0; v < volumes.size(); ++v) {
       if (is_other(v)) others.push_back(std::move(volumes[v]));
     }
-    const M unseeing = train_like(model, others, model.space, config, context);
+    constexpr bool kIsForest = std::is_same_v<M, forest::Model>;
+    M unseeing;
+    if constexpr (kIsForest) {
+      unseeing = forest::train_forest(others, model.space, config, {}, nullptr, context);
+    } else {
+      unseeing = pbt::train_trees(others, model.space, config, {}, nullptr, context);
+    }
     auto back = others.begin();
     for (size_t v = 0; v < volumes.size(); ++v) {
       if (is_other(v)) volumes[v] = std::move(*back++);
     }
-    const auto on_device = resident(unseeing, context.device);
+    const std::conditional_t<kIsForest, forest::ResidentModel, pbt::ResidentModel> resident(
+        std::move(unseeing), context.device);
     for (size_t v = 0; v < volumes.size(); ++v) {
       if (fold[v] != f) continue;
       const auto volume = volumes[v].fetch();
-      cases.push_back({volume->voxels, structure_probability(on_device, *volume, config, context),
-                       parts_of(model, *volume), static_cast<int>(f), volume->group});
+      cases.push_back(
+          {volume->voxels,
+           structure_probability(resident, *volume, bytes_of_evaluation(config, context), context),
+           parts_of(model, *volume), static_cast<int>(f), volume->group});
     }
   }
   return cases;

@@ -16,7 +16,14 @@ struct Config {
 constexpr cases::Product kProducts[] = {
     {"output,o", "image", ".nii.gz", PathRole::kOutputImage, "the smoothed image"},
     {"picture", "picture", ".png", PathRole::kOutputPicture, "three slices of it (.png)"}};
-using Options = cases::PlainOptions<Config, kProducts>;
+struct Options {
+  cases::Images images{.products = kProducts};
+  Config config;
+  template <class F>
+  void fields(F&& f) {
+    images.fields(f);
+  }
+};
 
 static Outputs smooth(const cases::CaseJob& c, const Options& o, const cases::Nothing&) {
   const auto image = std::make_shared<Volume<float>>(read_volume<float>(c.row.image, c.read));

@@ -89,7 +89,7 @@ Bench make_bench(const std::vector<voxels::TrainingVolume>& volumes, int feature
   std::vector<size_t> all(volumes.size());
   for (size_t v = 0; v < all.size(); ++v) all[v] = v;
   bench.samples = voxels::draw_samples(volumes, all, samples, 3);
-  bench.places = voxels::place_samples(bench.samples, volumes, bench.images);
+  bench.places = voxels::place_samples(bench.samples, bench.images);
   bench.columns = features::make_haar_columns(haar, bench.images.common_layouts(), 0.01, context);
   for (uint32_t i = 0; i < bench.samples.size(); i += 2) bench.index.push_back(i);
   bench.maps = bench.source().range(bench.index, context);
@@ -157,8 +157,8 @@ TEST_CASE("ranges, rounds and votes are the same on both devices",
         std::vector<uint32_t> bits(votes.bits.size());
         learning::vote_through_matrix(b.source(), {strong.weaks, b.index, bits, {}}, gpu);
         CHECK(votes.bits == bits);
-        CHECK(learning::strong_scores(a.source(), strong.weaks, a.index, cpu) ==
-              learning::strong_scores(b.source(), strong.weaks, b.index, gpu));
+        CHECK(learning::strong_scores(a.source(), {{strong.weaks, a.index}}, cpu)[0] ==
+              learning::strong_scores(b.source(), {{strong.weaks, b.index}}, gpu)[0]);
       }
     }
   }

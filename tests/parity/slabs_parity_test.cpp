@@ -45,7 +45,7 @@ void check_slabs(int level) {
   for (int64_t i = 0; i < roi.voxels(); ++i) roi[i] = i % 7 < 3 ? 1 : 0;
   const Volume<uint8_t>* const rois[] = {nullptr, &roi};
   for (const Volume<uint8_t>* region : rois) {
-    const auto whole = pbt::evaluate_volume({model, {}}, voxels, {}, int64_t{1} << 40,
+    const auto whole = pbt::evaluate_volume({model, {}}, {&voxels, 1}, {}, int64_t{1} << 40,
                                             fixtures::context_of(4), region);
     voxels::SlabProblem problem{voxels.size(), 4, region != nullptr, true, 0};
     const int64_t least = least_memory(model, problem);
@@ -55,7 +55,7 @@ void check_slabs(int level) {
       problem.memory_bytes = least + more;
       counts.insert(pbt::plan_slabs(model, problem).count);
       const auto slabs =
-          pbt::evaluate_volume({model, gpu.device}, voxels, {}, least + more, gpu, region);
+          pbt::evaluate_volume({model, gpu.device}, {&voxels, 1}, {}, least + more, gpu, region);
       CHECK(std::equal(whole.begin(), whole.end(), slabs.begin()));
     }
     CHECK(counts.size() >= sized<size_t>(3, 2));

@@ -35,26 +35,20 @@ TEST_CASE("images of a pyramid and their texels are the same bytes on both devic
         CHECK(a[l].voxels.to_vector() == b[l].voxels.to_vector());
         const auto p = a[l].texels.to_vector(), q = b[l].texels.to_vector();
         REQUIRE(p.size() == q.size());
-        const auto voxels = static_cast<size_t>(Grid{a[l].size, {}, {}, {}}.voxels());
-        REQUIRE(p.size() >= voxels);
-        CHECK(std::memcmp(p.data(), q.data(), voxels * sizeof(image::Texel)) == 0);
+        const size_t used = p.empty() ? 0 : p.size() - 1;  // one more is spare
+        CHECK(std::memcmp(p.data(), q.data(), used * sizeof(image::Texel)) == 0);
       }
     }
   }
 }
 
-/// Boxes of two images as one device has them, and the columns of a set at them.
+/// Boxes of an image as one device has them, and the columns of a set at them.
 struct Bench {
   Bench(features::SteerableSet set, size_t boxes, const Context& context)
       : pool(features::steerable_pool(set)), columns(context.device, pool) {
-    std::vector<features::SteerableImages> views;
-    for (const Vec3i size : {Vec3i{31, 20, 26}, Vec3i{16, 30, 9}}) {
-      const auto v = fixtures::noise_volume(size, 4, -500, 1500);
-      pyramids.push_back(image::make_levels(v.view(), features::kSteerableLevels - 1, 0, context));
-      views.push_back(features::steerable_images(pyramids.back(), 0, 1023));
-    }
+    const auto v = fixtures::noise_volume({31, 20, 26}, 4, -500, 1500);
+    pyramid = image::make_levels(v.view(), features::kSteerableLevels - 1, 0, context);
     std::vector<features::SteerableFrame> frame;
-    std::vector<uint32_t> of;
     for (uint64_t i = 0; i < boxes; ++i) {
       const auto drawn = [&](uint64_t k) { return hash_unit(1, k, i); };
       // Some boxes lie partly outside, and some wholly.
@@ -62,13 +56,10 @@ struct Bench {
                       from_rotation_vector({2 * drawn(3), 2 * drawn(4) - 1, drawn(5)}),
                       {2 + 40 * drawn(6), 2 + 30 * drawn(7), 2 + 20 * drawn(8)}};
       frame.push_back(features::frame_of(pose, image::level_scale(2, 0)));
-      of.push_back(static_cast<uint32_t>(i % 2));
     }
     frames = {context.device, std::span<const features::SteerableFrame>(frame)};
-    images = {context.device, std::span<const features::SteerableImages>(views)};
-    image_of = {context.device, std::span<const uint32_t>(of)};
     source = features::make_steerable_source(
-        {columns.data(), frames.data(), images.data(), image_of.data()}, pool.size(),
+        {columns.data(), frames.data(), features::steerable_images(pyramid, 0, 1023)}, pool.size(),
         context.device);
     for (uint32_t i = 0; i < boxes; ++i) index.push_back(i * 7 % static_cast<uint32_t>(boxes));
     maps = source->range(index, context);
@@ -81,10 +72,8 @@ struct Bench {
 
   std::vector<features::SteerableFeature> pool;
   Buffer<features::SteerableFeature> columns;
-  std::vector<std::vector<image::LevelImage>> pyramids;
+  std::vector<image::LevelImage> pyramid;
   Buffer<features::SteerableFrame> frames;
-  Buffer<features::SteerableImages> images;
-  Buffer<uint32_t> image_of;
   std::unique_ptr<learning::FeatureSource> source;
   std::vector<uint32_t> index;
   std::vector<learning::CodeMap> maps;

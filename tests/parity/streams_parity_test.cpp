@@ -29,7 +29,7 @@ std::vector<std::vector<float>> detect_all(const pbt::ResidentModel& model, pbt:
     const Vec3i size = sized<Vec3i>({40 + static_cast<int>(image), 37, 29},
                                     {36 + static_cast<int>(image), 13, 11});
     const Volume<int16_t> voxels = fixtures::noise_volume(size, seed + image);
-    const Volume<float> p = pbt::evaluate_volume(model, voxels, config, 0, context);
+    const Volume<float> p = pbt::evaluate_volume(model, {&voxels, 1}, config, 0, context);
     found.emplace_back(p.begin(), p.end());
   }
   return found;

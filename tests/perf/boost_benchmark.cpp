@@ -38,7 +38,7 @@ void boost_node(benchmark::State& state, int features, int rounds, const Context
                                              features::reach_along(pool), context);
   const size_t whole = 0;
   auto samples = voxels::draw_samples(volumes, {&whole, 1}, {kSamples / 2, kSamples / 2}, 1);
-  const auto places = voxels::place_samples(samples, volumes, images);
+  const auto places = voxels::place_samples(samples, images);
   std::vector<uint32_t> index(samples.size());
   std::iota(index.begin(), index.end(), 0u);
   const std::vector<double> weight(samples.size(), 1.0 / static_cast<double>(samples.size()));

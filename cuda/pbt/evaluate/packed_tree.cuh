@@ -83,7 +83,7 @@ struct WeakHeader {
     mask = static_cast<uint64_t>(b.y) << 32 | b.x;
     alpha = static_cast<int32_t>(b.z);
   }
-  /// Adds alpha to `votes` if fast_vote says +1, in eight instructions.
+  /// Adds alpha to `votes` if learning::FastVote says +1, in eight instructions.
   __device__ void vote(int32_t value, int32_t& votes) const {
     const uint32_t x = static_cast<uint32_t>(max(value, lo)) - static_cast<uint32_t>(lo);
     const auto codes =

@@ -133,31 +133,27 @@ __device__ inline void add_staged_taps(const uint4* taps, const uint4& first,
   }
 }
 
-/// The node test of boosting trees in a tile: StrongNode, which reads ahead in the stream, and the
-/// copy of a channel.
-struct TileStrongNode : StrongNode {
-  /// Adds the votes of a node on the copied channel at N voxels of each lane. `staged`: their
-  /// addresses in the copy.
-  template <int N>
-  static __device__ void add_votes(const PackedTreeView& tree, const tree::FlatNode& node,
-                                   const uint32_t (&staged)[N], int32_t (&votes)[N]) {
-    const uint4* at = tree.stream + node.first;
-    // The header and the first taps of the next weak classifier are read while this one is at work.
-    uint4 next[3] = {__ldg(at), __ldg(at + 1), __ldg(at + 2)};
-    for (int w = 0; w < node.n_weak; ++w) {
-      const WeakHeader weak(next[0], next[1]);
-      const uint4 first = next[2];
-      const uint4* following = at + 2 + weak.words;
+/// The node test of boosting trees in a tile, which reads ahead in the stream: adds the votes of a
+/// node on the copied channel at N voxels of each lane. `staged`: their addresses in the copy.
+template <int N>
+__device__ inline void add_votes(const PackedTreeView& tree, const tree::FlatNode& node,
+                                 const uint32_t (&staged)[N], int32_t (&votes)[N]) {
+  const uint4* at = tree.stream + node.first;
+  // The header and the first taps of the next weak classifier are read while this one is at work.
+  uint4 next[3] = {__ldg(at), __ldg(at + 1), __ldg(at + 2)};
+  for (int w = 0; w < node.n_weak; ++w) {
+    const WeakHeader weak(next[0], next[1]);
+    const uint4 first = next[2];
+    const uint4* following = at + 2 + weak.words;
 #pragma unroll
-      for (int k = 0; k < 3; ++k) next[k] = __ldg(following + k);
-      uint32_t sum[N] = {};
-      add_staged_taps(at + 2, first, weak, staged, sum);
-      at = following;
+    for (int k = 0; k < 3; ++k) next[k] = __ldg(following + k);
+    uint32_t sum[N] = {};
+    add_staged_taps(at + 2, first, weak, staged, sum);
+    at = following;
 #pragma unroll
-      for (int j = 0; j < N; ++j) weak.vote(static_cast<int32_t>(sum[j]), votes[j]);
-    }
+    for (int j = 0; j < N; ++j) weak.vote(static_cast<int32_t>(sum[j]), votes[j]);
   }
-};
+}
 
 /// Copies the tile's part of a channel to shared memory; a warp copies whole rows.
 __device__ inline void stage(const WalkArguments& a, const Tiling& t, int channel,

@@ -54,8 +54,8 @@ struct WalkJob {
 
 // The walks lead voxels through one tree, whose root is no leaf. All give the same bytes; each
 // returns when its work is queued. In each of them three things are apart: what is visited (tiles
-// of a volume, its voxels one by one, the queues of a list), the node test (StrongNode and, in
-// tiles, TileStrongNode), and the leaf (tree::ProbabilityLeaf).
+// of a volume, its voxels one by one, the queues of a list), the node test (ask_node and, in tiles,
+// add_votes), and the leaf (tree::ProbabilityLeaf).
 
 /// tile: a block leads a tile of voxels through the tree together, level by level, on a copy of the
 /// integral volume in shared memory. The queue walk takes the place of it where no copy fits.
@@ -97,9 +97,9 @@ __device__ inline void store(const WalkArguments& a, int64_t i, uint64_t q60) {
 
 /// Adds the pairs of taps of one weak classifier at N places; all lanes read the same words. All
 /// elements of two words are asked for before the first is used.
-template <int N, class Index>
+template <int N>
 __device__ inline void add_taps(const uint4* taps, int words, const uint32_t* integral,
-                                const Index (&at)[N], uint32_t (&sum)[N]) {
+                                const int64_t (&at)[N], uint32_t (&sum)[N]) {
   const auto add = [&](const uint4& t) {
     uint32_t first[N], second[N];
 #pragma unroll
@@ -120,38 +120,31 @@ __device__ inline void add_taps(const uint4* taps, int words, const uint32_t* in
   if (k < words) add(__ldg(taps + k));
 }
 
-/// The node test of boosting trees on the integral volume: a strong classifier and Algorithm 1.
-struct StrongNode {
-  /// H of a node at N places of each lane. `place(channel, at)` finds the elements of a channel
-  /// when the weak classifiers turn to another one.
-  template <int N, class Index, class Place>
-  static __device__ void ask(const PackedTreeView& tree, const tree::FlatNode& node,
-                             const uint32_t* integral, const Place& place, int32_t (&h)[N]) {
-    const uint4* at = tree.stream + node.first;
-    Index base[N];
-    int32_t votes[N] = {};
-    int channel = -1;
-    for (int w = 0; w < node.n_weak; ++w) {
-      const WeakHeader weak(__ldg(at), __ldg(at + 1));
-      uint32_t sum[N] = {};
-      if (weak.channel != channel) {
-        channel = weak.channel;
-        place(channel, base);
-      }
-      add_taps(at + 2, weak.words, integral, base, sum);
-      at += 2 + weak.words;
-#pragma unroll
-      for (int j = 0; j < N; ++j) weak.vote(static_cast<int32_t>(sum[j]), votes[j]);
+/// The node test of boosting trees on the integral volume: H of a strong classifier at N places of
+/// each lane. `place(channel, at)` finds the elements of a channel when the weak classifiers turn
+/// to another one.
+template <int N, class Place>
+__device__ inline void ask_node(const PackedTreeView& tree, const tree::FlatNode& node,
+                                const uint32_t* integral, const Place& place, int32_t (&h)[N]) {
+  const uint4* at = tree.stream + node.first;
+  int64_t base[N];
+  int32_t votes[N] = {};
+  int channel = -1;
+  for (int w = 0; w < node.n_weak; ++w) {
+    const WeakHeader weak(__ldg(at), __ldg(at + 1));
+    uint32_t sum[N] = {};
+    if (weak.channel != channel) {
+      channel = weak.channel;
+      place(channel, base);
     }
+    add_taps(at + 2, weak.words, integral, base, sum);
+    at += 2 + weak.words;
 #pragma unroll
-    for (int j = 0; j < N; ++j) h[j] = tree::strong_value(votes[j], node.alpha_sum);
+    for (int j = 0; j < N; ++j) weak.vote(static_cast<int32_t>(sum[j]), votes[j]);
   }
-
-  /// Returns how the node splits the weight of a voxel with this H.
-  static __device__ tree::Split split(const PackedTreeView& tree, uint32_t weight, int32_t h) {
-    return tree::split_weight(weight, h, tree.thresholds, tree.logistic);
-  }
-};
+#pragma unroll
+  for (int j = 0; j < N; ++j) h[j] = tree::strong_value(votes[j], node.alpha_sum);
+}
 
 #endif
 

@@ -61,7 +61,7 @@ __device__ int64_t part_place(const Queue& queue, uint32_t chunk, int side) {
   return 2 * static_cast<int64_t>(queue.chunk) + side * chunks + (chunk - queue.chunk);
 }
 
-template <int N, class NodeTest, class Leaf>
+template <int N>
 __device__ void evaluate_node(const WalkArguments& a, const Level& level, const Queue& queue,
                               uint32_t chunk, int64_t first, int count) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -78,20 +78,19 @@ __device__ void evaluate_node(const WalkArguments& a, const Level& level, const 
              static_cast<int>(voxel / a.size.x / a.size.y)};
   }
   const tree::FlatNode node = a.tree.nodes[queue.node];
-  NodeTest::template ask<N, int64_t>(
-      a.tree, node, a.integral,
-      [&](int channel, int64_t(&base)[N]) {
+  const auto place = [&](int channel, int64_t(&base)[N]) {
 #pragma unroll
-        for (int j = 0; j < N; ++j) base[j] = a.layouts[channel].base(at[j]);
-      },
-      h);
+    for (int j = 0; j < N; ++j) base[j] = a.layouts[channel].base(at[j]);
+  };
+  ask_node(a.tree, node, a.integral, place, h);
   Item* left = level.parted + static_cast<int64_t>(chunk) * 2 * kChunk;
   Item* right = left + kChunk;
   uint32_t lefts = 0, rights = 0;
 #pragma unroll
   for (int j = 0; j < N; ++j) {
-    const tree::Shares share = tree::shares_of(node, NodeTest::split(a.tree, item[j].weight, h[j]));
-    const unsigned long long ended = Leaf::mixed(node, share);
+    const tree::Shares share = tree::shares_of(
+        node, tree::split_weight(item[j].weight, h[j], a.tree.thresholds, a.tree.logistic));
+    const unsigned long long ended = tree::ProbabilityLeaf::mixed(node, share);
     if (ended > 0) atomicAdd(&level.totals[item[j].id], ended);
     const uint32_t below = (1u << lane) - 1;
     const uint32_t to_left = __ballot_sync(0xffffffffu, share.left > 0);
@@ -107,7 +106,6 @@ __device__ void evaluate_node(const WalkArguments& a, const Level& level, const 
   }
 }
 
-template <class NodeTest, class Leaf>
 __global__ void __launch_bounds__(kThreads)
     queue_kernel(const __grid_constant__ WalkArguments a, Level level) {
   const uint32_t chunk = blockIdx.x * kWarps + threadIdx.x / 32;
@@ -117,7 +115,7 @@ __global__ void __launch_bounds__(kThreads)
   const int count = static_cast<int>(min(queue.count - offset, static_cast<int64_t>(kChunk)));
   const int64_t first = queue.first + offset;
   with_constant((count + 31) / 32, [&](auto voxels) {
-    evaluate_node<voxels.value, NodeTest, Leaf>(a, level, queue, chunk, first, count);
+    evaluate_node<voxels.value>(a, level, queue, chunk, first, count);
   });
 }
 
@@ -222,8 +220,7 @@ Waiting work_off(const WalkJob& job, const WalkArguments& arguments, Level level
   level.parted = parted.data();
   level.counts = counts.data();
   const cudaStream_t stream = job.stream();
-  const auto kernel = queue_kernel<StrongNode, tree::ProbabilityLeaf>;
-  kernel<<<blocks_for(chunks, kWarps), kThreads, 0, stream>>>(arguments, level);
+  queue_kernel<<<blocks_for(chunks, kWarps), kThreads, 0, stream>>>(arguments, level);
   larch::cuda::check_launch("queue_kernel");
   size_t bytes = 0;
   const auto n = static_cast<int64_t>(counts.size());

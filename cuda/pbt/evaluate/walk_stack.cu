@@ -5,7 +5,6 @@
 namespace larch::pbt::cuda {
 namespace {
 
-template <class NodeTest, class Leaf>
 __global__ void __launch_bounds__(256) stack_kernel(const __grid_constant__ WalkArguments a) {
   const Vec3i at{static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x),
                  static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y),
@@ -14,13 +13,14 @@ __global__ void __launch_bounds__(256) stack_kernel(const __grid_constant__ Walk
   const int64_t place = linear_index(a.size, at);
   if (a.roi != nullptr && a.roi[place] == 0) return store(a, place, 0);
   const auto test = [&](const tree::FlatNode& node, uint32_t weight) {
+    const auto place = [&](int channel, int64_t(&base)[1]) {
+      base[0] = a.layouts[channel].base(at);
+    };
     int32_t h[1];
-    NodeTest::template ask<1, int64_t>(
-        a.tree, node, a.integral,
-        [&](int channel, int64_t(&base)[1]) { base[0] = a.layouts[channel].base(at); }, h);
-    return NodeTest::split(a.tree, weight, h[0]);
+    ask_node(a.tree, node, a.integral, place, h);
+    return tree::split_weight(weight, h[0], a.tree.thresholds, a.tree.logistic);
   };
-  Leaf leaf;
+  tree::ProbabilityLeaf leaf;
   tree::traverse(a.tree.nodes, test, leaf);
   store(a, place, leaf.total);
 }
@@ -32,7 +32,7 @@ void stack_walk(const WalkJob& job, const WalkArguments& arguments) {
   const dim3 threads(32, 4, 2);
   const dim3 grid(blocks_for(size.x, threads.x), blocks_for(size.y, threads.y),
                   blocks_for(size.z, threads.z));
-  stack_kernel<StrongNode, tree::ProbabilityLeaf><<<grid, threads, 0, job.stream()>>>(arguments);
+  stack_kernel<<<grid, threads, 0, job.stream()>>>(arguments);
   larch::cuda::check_launch("stack_kernel");
 }
 

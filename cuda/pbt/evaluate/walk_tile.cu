@@ -32,13 +32,6 @@ struct Lists {
   }
 };
 
-/// Of all blocks; a block has two levels, this one and the next.
-struct LevelScratch {
-  Lists lists;
-  unsigned long long* totals;  ///< [block][pass][lane], Q60
-  int nodes;                   ///< most inner nodes of a level
-};
-
 /// One level's nodes in shared memory.
 struct LevelNodes {
   int32_t node[kMaximumNodes];
@@ -65,7 +58,7 @@ struct Round {
 
 /// Asks a node at up to N voxels of each lane on a channel, and leads them on after the last one.
 /// Lanes without a voxel read in vain, in a bank of their own.
-template <int N, class NodeTest, class Leaf>
+template <int N>
 __device__ void evaluate_node(const WalkArguments& a, const Round& round,
                               const tree::FlatNode& node, const Lane& lane, const Lists& from,
                               int begin, int count, const int (&child)[2], LevelNodes& next) {
@@ -80,7 +73,7 @@ __device__ void evaluate_node(const WalkArguments& a, const Round& round,
     staged[j] = round.copy + 4 * lane.staged_element(place[j], round.level);
     asm("" : "+r"(staged[j]));  // keeps the compiler from computing it anew at every tap
   }
-  NodeTest::template add_votes<N>(a.tree, node, staged, votes);
+  add_votes(a.tree, node, staged, votes);
 #pragma unroll
   for (int j = 0; j < N; ++j) {
     const int own = (begin + j) * 32 + lane.lane;
@@ -90,8 +83,9 @@ __device__ void evaluate_node(const WalkArguments& a, const Round& round,
       continue;
     }
     const int32_t h = tree::strong_value(votes[j], node.alpha_sum);
-    const tree::Shares share = tree::shares_of(node, NodeTest::split(a.tree, from.weights[own], h));
-    const unsigned long long ended = Leaf::mixed(node, share);
+    const tree::Shares share = tree::shares_of(
+        node, tree::split_weight(from.weights[own], h, a.tree.thresholds, a.tree.logistic));
+    const unsigned long long ended = tree::ProbabilityLeaf::mixed(node, share);
     const uint32_t pass = place[j] & ((1u << kPassBits) - 1);
     if (ended > 0) atomicAdd(&round.totals[pass * 32 + lane.lane], ended);
     const uint32_t down[2] = {share.left, share.right};
@@ -145,7 +139,6 @@ __device__ int child_index(const LevelNodes& next, int count, int32_t node) {
   return -1;
 }
 
-template <class NodeTest, class Leaf>
 __device__ void work_off(const WalkArguments& a, const Round& round, const Lane& lane,
                          LevelState& state, int which) {
   const LevelNodes& level = state.levels[which];
@@ -167,8 +160,7 @@ __device__ void work_off(const WalkArguments& a, const Round& round, const Lane&
                           child_index(next, state.node_count[1 - which], node.right)};
     const Lists from = round.from.of_node(n);
     with_constant(longest, [&](auto voxels) {
-      evaluate_node<voxels.value, NodeTest, Leaf>(a, round, node, lane, from, begin, count, child,
-                                                  next);
+      evaluate_node<voxels.value>(a, round, node, lane, from, begin, count, child, next);
     });
   }
 }
@@ -192,23 +184,24 @@ __device__ void enter(const Lane& lane, LevelState& state, const Lists& list,
   }
 }
 
-template <class NodeTest, class Leaf>
+/// `all`: the lists of all blocks, which have two levels, this one and the next, of so many inner
+/// nodes at most; `all_totals`: [block][pass][lane], Q60.
 __global__ void __launch_bounds__(32 * kWarps, 1)
     level_kernel(const __grid_constant__ WalkArguments a, const __grid_constant__ Tiling t,
-                 LevelScratch scratch, unsigned long long* next_tile) {
+                 Lists all, unsigned long long* all_totals, int level_nodes,
+                 unsigned long long* next_tile) {
   extern __shared__ __align__(16) uint8_t shared[];
   __shared__ unsigned long long tile_number;
   LevelState& state = *reinterpret_cast<LevelState*>(shared);
   auto* copy = reinterpret_cast<uint32_t*>(shared + sizeof(LevelState));
   const auto copy_address = static_cast<uint32_t>(__cvta_generic_to_shared(copy));
   const int passes = t.bricks.x * t.bricks.y * t.bricks.z * kPasses;
-  const int64_t level_size = static_cast<int64_t>(scratch.nodes) * kEntries;
+  const int64_t level_size = static_cast<int64_t>(level_nodes) * kEntries;
   const auto lists = [&](int which) {
     const int64_t first = (blockIdx.x * int64_t{2} + which) * level_size;
-    return Lists{scratch.lists.weights + first, scratch.lists.places + first,
-                 scratch.lists.votes + blockIdx.x * level_size};
+    return Lists{all.weights + first, all.places + first, all.votes + blockIdx.x * level_size};
   };
-  unsigned long long* totals = scratch.totals + blockIdx.x * int64_t{kEntries};
+  unsigned long long* totals = all_totals + blockIdx.x * int64_t{kEntries};
   const int64_t tile_count = static_cast<int64_t>(t.tiles.x) * t.tiles.y * t.tiles.z;
   while (true) {
     if (threadIdx.x == 0) tile_number = atomicAdd(next_tile, 1ULL);
@@ -243,7 +236,7 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
         }
         const int level = a.layouts[t.channels[c]].level;
         const Round round{lists(which), lists(1 - which), totals, copy_address, k, c, level};
-        work_off<NodeTest, Leaf>(a, round, lane, state, which);
+        work_off(a, round, lane, state, which);
       }
     }
     __threadfence_block();
@@ -297,10 +290,9 @@ void tile_walk(const WalkJob& job, const WalkArguments& arguments) {
           most_cells(voxels_of(t)[axis], level) - most_cells(planned[axis], level);
     }
   }
-  const auto kernel = level_kernel<TileStrongNode, tree::ProbabilityLeaf>;
   // The attribute belongs to the kernel and not to a launch: it is the same for all, so that
   // threads which launch the kernel side by side do not lower it for each other.
-  LARCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+  LARCH_CUDA_CHECK(cudaFuncSetAttribute(level_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         static_cast<int>(most_shared_memory(device))));
   const auto blocks = static_cast<size_t>(std::min(all, processors));
   const int levels = std::max(1, arguments.tree.depth);
@@ -312,12 +304,9 @@ void tile_walk(const WalkJob& job, const WalkArguments& arguments) {
   Buffer<unsigned long long> totals(device, blocks * kEntries);
   Buffer<unsigned long long> next(device, 1);
   next.set_zero();
-  kernel<<<static_cast<unsigned>(blocks), 32 * kWarps, t.copy_bytes + sizeof(LevelState),
-           job.stream()>>>(
-      arguments, t,
-      LevelScratch{
-          {weights.data(), places.data(), votes.data()}, totals.data(), static_cast<int>(nodes)},
-      next.data());
+  level_kernel<<<static_cast<unsigned>(blocks), 32 * kWarps, t.copy_bytes + sizeof(LevelState),
+                 job.stream()>>>(arguments, t, Lists{weights.data(), places.data(), votes.data()},
+                                 totals.data(), static_cast<int>(nodes), next.data());
   larch::cuda::check_launch("level_kernel");
 }
 

@@ -221,9 +221,9 @@ ChosenDevice choose_run_device(const std::string& flag, const std::string& cpu_a
       throw DeviceError(source + " " + text + ": " + why + "; use auto or cpu");
     }
   }
+  const bool takes_all = text == "cuda:all";
   std::string why;
   try {
-    const bool takes_all = text == "cuda:all";
     chosen.device = choose_device(takes_all ? "cuda" : text, &why);
     for (int i = 1; takes_all && i < cuda_device_count(); ++i) {
       chosen.more_devices.push_back(Device::cuda(i));
@@ -232,9 +232,7 @@ ChosenDevice choose_run_device(const std::string& flag, const std::string& cpu_a
     throw UsageError(source + ": " + error.what());
   }
   chosen.reason = text == "auto" ? "auto: " + why : source + " " + text;
-  if (text == "cuda:all") {
-    chosen.reason += ", " + std::to_string(chosen.more_devices.size() + 1) + " in all";
-  }
+  if (takes_all) chosen.reason += ", " + std::to_string(chosen.more_devices.size() + 1) + " in all";
   return chosen;
 }
 

@@ -7,9 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
 #include <optional>
-#include <system_error>
-#include <thread>
 
 #include "larch/app/build_info.h"
 #include "larch/app/command_line.h"
@@ -220,18 +219,10 @@ int run_and_write(const Start& start, Console& console, const std::atomic<int>* 
   start_threads(context.threads);
   if (flags.dry_run) return show_plan(start, console, context);
   // A card needs a third of a second until it can be used: time to read the model and the image.
-  std::jthread waking;
-  if (context.device.is_cuda()) try {
-      waking = std::jthread([device = context.device] {
-        try {
-          wait_for(device);
-        } catch (const std::exception&) {
-          // The first work on the device finds it again.
-        }
-      });
-    } catch (const std::system_error&) {
-      // Then it wakes at its first work.
-    }
+  // What fails here is found again by the first work on the device.
+  const auto waking = std::async(
+      context.device.is_cuda() ? std::launch::async | std::launch::deferred : std::launch::deferred,
+      [device = context.device] { wait_for(device); });
   NewFolders folders;
   for (const std::string& folder : start.planned.folders) folders.make(folder);
   const double starting = seconds_since(began);

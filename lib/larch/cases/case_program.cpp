@@ -116,14 +116,13 @@ Outputs detail::run_cases(const AnyCaseProgram& program, const CheckedRun& run, 
   give_memory_back(images.memory.count);
   const auto start = std::chrono::steady_clock::now();
   const auto opened = [&] {
-    Context on = context;
-    program.prepare(on);
-    wait_for(on.device);  // cases work in streams of their own
-    for (const Device& more : context.more_devices) {
-      if (!images.is_list()) break;
-      on.device = more;
+    std::vector<Device> devices = context.more_devices;
+    if (!images.is_list()) devices.clear();
+    devices.push_back(context.device);
+    for (Context on = context; const Device& device : devices) {
+      on.device = device;
       program.prepare(on);
-      wait_for(more);
+      wait_for(device);  // cases work in streams of their own
     }
     return seconds_since(start);
   };

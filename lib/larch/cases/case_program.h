@@ -71,18 +71,6 @@ CaseLook look_at_image(const CaseJob& job);
 /// For programs that prepare nothing.
 struct Nothing {};
 
-/// The options of a program whose own parameters are all in its configuration.
-template <class Config, const auto& kProducts>
-struct PlainOptions {
-  Images images{.products = kProducts};
-  Config config;
-
-  template <class F>
-  void fields(F&& f) {
-    images.fields(f);
-  }
-};
-
 /// A program; Options has the member `cases::Images images`. All but `process` may be left out, and
 /// `prepare` where nothing is prepared.
 template <class Options, class Prepared = Nothing>

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -58,6 +59,13 @@ LARCH_HD double norm(const Vec3d& a) {
 }
 LARCH_HD float norm(const Vec3f& a) {
   return sqrtf(dot(a, a));
+}
+
+/// Widens a box to hold a place.
+template <class T>
+void widen(Vec3<T>& low, Vec3<T>& high, const Vec3<T>& at) {
+  low = {std::min(low.x, at.x), std::min(low.y, at.y), std::min(low.z, at.z)};
+  high = {std::max(high.x, at.x), std::max(high.y, at.y), std::max(high.z, at.z)};
 }
 
 /// A 3x3 matrix of doubles, row-major: m[row][column].

@@ -217,15 +217,6 @@ Vec3i reach_along(const HaarFeature& feature) {
   return reach_along(boxes_of(feature));
 }
 
-Vec3i reach_along(std::span<const HaarFeature> features) {
-  Vec3i farthest{};
-  for (const HaarFeature& feature : features) {
-    const Vec3i r = reach_along(feature);
-    for (int axis = 0; axis < 3; ++axis) farthest[axis] = std::max(farthest[axis], r[axis]);
-  }
-  return farthest;
-}
-
 int reach(const HaarFeature& feature) {
   const Vec3i r = reach_along(feature);
   return std::max({r.x, r.y, r.z});

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -73,8 +74,16 @@ std::vector<Tap> corner_taps(const HaarFeature& feature);
 
 /// Farthest corner along each axis: offsets lie in [-reach, reach + 1].
 Vec3i reach_along(const HaarFeature& feature);
-/// That of the farthest of several features; 0 for none.
-Vec3i reach_along(std::span<const HaarFeature> features);
+/// That of the farthest of several features of any kind; 0 for none.
+template <class Feature>
+Vec3i reach_along(const std::vector<Feature>& features) {
+  Vec3i farthest{};
+  for (const Feature& feature : features) {
+    const Vec3i r = reach_along(feature);
+    for (int axis = 0; axis < 3; ++axis) farthest[axis] = std::max(farthest[axis], r[axis]);
+  }
+  return farthest;
+}
 /// Returns the largest of the three.
 int reach(const HaarFeature& feature);
 

@@ -69,17 +69,11 @@ Results evaluate(const ResidentModel& forest, const image::IntegralSet& set, con
   const Buffer<image::IntegralLayout> layouts(device, set.layouts);
   Buffer<tree::ForestNode> nodes(device, forest.resident.nodes.size());
   Buffer<features::LinearTap> taps(device, forest.taps.size());
-  EvaluateJob job;
-  job.forest = view;
-  job.forest.nodes = job.nodes = nodes.data();
-  job.node_count = static_cast<int64_t>(nodes.size());
-  job.unplaced_nodes = view.nodes;
-  job.unplaced_taps = forest.taps.data();
-  job.taps = taps.data();
-  job.layouts = layouts.data();
-  job.integral = set.data.data();
-  job.values = forest.values.data();
-  job.size = set.size;
+  EvaluateJob job{view,           view.nodes,      forest.taps.data(),
+                  nodes.data(),   taps.data(),     static_cast<int64_t>(nodes.size()),
+                  layouts.data(), set.data.data(), forest.values.data(),
+                  set.size};
+  job.forest.nodes = nodes.data();
   const auto voxels = static_cast<size_t>(job.voxels());
   Buffer<uint8_t> region;
   if (roi != nullptr) region = Buffer<uint8_t>(device, {roi->data(), voxels});
@@ -97,13 +91,10 @@ Results evaluate(const ResidentModel& forest, const image::IntegralSet& set, con
 
 voxels::SlabPlan plan_slabs(const Model& model, const Vec3i& size, const Wanted& wanted, bool roi,
                             int64_t memory_bytes, const Device& device) {
-  voxels::SlabProblem problem{size};
+  voxels::SlabProblem problem = voxels::slab_problem(size, roi, memory_bytes, device);
   const int trees = static_cast<int>(std::min<size_t>(model.trees(), wanted.leaf_trees));
   problem.bytes_per_value = (wanted.labels ? 4 : 0) + (wanted.leaves ? 4 * trees : 0) +
                             (wanted.distribution ? 4 * static_cast<int>(model.classes) : 0);
-  problem.roi = roi;
-  problem.on_gpu = device.is_cuda();
-  problem.memory_bytes = memory_bytes > 0 ? memory_bytes : voxels::default_memory_bytes(device);
   return voxels::plan_slabs(needs_of(model), problem);
 }
 
@@ -115,20 +106,14 @@ Maps evaluate_volume(const ResidentModel& resident, std::span<const Volume<int16
   const voxels::SlabPlan plan =
       plan_slabs(model, whole.size, wanted, roi != nullptr, memory_bytes, context.device);
   Maps maps;
-  const voxels::SlabWork work = [&](const image::IntegralSet& set, const Grid& grid,
-                                    int32_t first) {
-    Volume<uint8_t> slab_roi;
-    if (roi != nullptr) {
-      slab_roi = Volume<uint8_t>(grid);
-      voxels::copy_slices(*roi, first, slab_roi, 0);
-    }
-    const Results slab =
-        evaluate(resident, set, wanted, context, roi != nullptr ? &slab_roi : nullptr);
+  const voxels::SlabWork work = [&](const image::IntegralSet& set, const Grid& grid, int32_t first,
+                                    const Volume<uint8_t>* slab_roi) {
+    const Results slab = evaluate(resident, set, wanted, context, slab_roi);
     take(slab.leaves, grid, first, whole, maps.leaves);
     take(slab.distribution, grid, first, whole, maps.distribution);
     take(slab.labels, grid, first, whole, maps.labels);
   };
-  voxels::for_slabs(needs_of(model), components, plan, context, work);
+  voxels::for_slabs(needs_of(model), components, plan, roi, context, work);
   return maps;
 }
 

@@ -9,12 +9,7 @@
 namespace larch::forest {
 
 Vec3i Model::reach_along() const {
-  Vec3i farthest{};
-  for (const features::BoxFeature& feature : features) {
-    const Vec3i r = features::reach_along(feature);
-    for (int axis = 0; axis < 3; ++axis) farthest[axis] = std::max(farthest[axis], r[axis]);
-  }
-  return farthest;
+  return features::reach_along(features);
 }
 
 void check_model(const Model& model) {

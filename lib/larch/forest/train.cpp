@@ -36,12 +36,7 @@ std::vector<ForestClass> find_classes(const std::vector<voxels::TrainingVolume>&
                                       const voxels::LabelConfig& config) {
   std::set<int32_t> values;
   if (!config.positive.empty()) values = {0, config.class_value};
-  for (const auto& volume : volumes) {
-    int32_t before = voxels::kUnlabelled;
-    for (const auto fetched = volume.fetch(); const int32_t label : fetched->labels) {
-      if (label != before) values.insert(before = label);
-    }
-  }
+  for (const auto& volume : volumes) values.merge(labels_in(volume.fetch()->labels));
   values.erase(voxels::kUnlabelled);
   std::vector<ForestClass> classes;
   for (const int32_t value : values) {
@@ -290,16 +285,13 @@ std::optional<voxels::ScoredThreshold> best_threshold(const Model& model,
                                                       const Context& context) {
   if (model.background < 0) return std::nullopt;
   voxels::ThresholdSearch search(model.classes);
-  Wanted wanted;
-  wanted.distribution = true;
   const ResidentModel resident(model, context.device);
   for (const size_t v : held_out) {
-    const auto fetched = images.volumes[v].fetch();
-    const voxels::TrainingVolume& volume = *fetched;
+    const auto volume = images.volumes[v].fetch();
     context.throw_if_stopped("stopped while the held-out volumes were evaluated");
-    const LabelVolume& truth = volume.true_labels.empty() ? volume.labels : volume.true_labels;
-    const Maps maps =
-        evaluate_volume(resident, volume.components(), wanted, images.bytes_left, context);
+    const LabelVolume& truth = volume->true_labels.empty() ? volume->labels : volume->true_labels;
+    const Maps maps = evaluate_volume(resident, volume->components(), {.distribution = true},
+                                      images.bytes_left, context);
     const Volume<float>& around = maps.distribution[static_cast<size_t>(model.background)];
     for (int64_t i = 0; i < truth.voxels(); ++i) {
       if (truth[i] == voxels::kUnlabelled) continue;
@@ -349,13 +341,11 @@ voxels::TrainingVolume make_training_volume(
     const std::string& name, std::span<const Volume<float>> images, const LabelVolume& labels,
     const image::ModelSpace& space, const voxels::LabelConfig& config, const Context& context) {
   voxels::TrainingVolume volume = voxels::in_model_space(name, images, labels, space, context);
-  const auto contains = [](const std::vector<int>& values, int32_t value) {
-    return std::find(values.begin(), values.end(), value) != values.end();
-  };
   const auto merged = mapped<int32_t>(volume.labels, [&](int32_t label) {
-    if (label == voxels::kUnlabelled || contains(config.ignore, label)) return voxels::kUnlabelled;
+    if (label == voxels::kUnlabelled || std::ranges::count(config.ignore, label) > 0)
+      return voxels::kUnlabelled;
     if (config.positive.empty()) return label;
-    return contains(config.positive, label) ? config.class_value : 0;
+    return std::ranges::count(config.positive, label) > 0 ? config.class_value : 0;
   });
   volume.labels = merged;
   if (const int border = config.border_voxels.value_or(0); border > 0) {
@@ -367,23 +357,6 @@ voxels::TrainingVolume make_training_volume(
   }
   volume.digest = voxels::digest_of(volume);
   return volume;
-}
-
-voxels::MemoryNeeds needs_of_forest(const voxels::TrainConfig& config, size_t samples,
-                                    size_t channels) {
-  // Codes of a round, and as much for histograms.
-  const size_t of_round =
-      voxels::bytes_of_sample(static_cast<size_t>(config.forest.round_features));
-  return {config.memory_bytes, static_cast<int64_t>(samples * (8 * channels + 32)),
-          static_cast<int64_t>((config.memory_bytes > 0 ? 2 : 1) * samples * of_round)};
-}
-
-Vec3i reach_of(const voxels::TrainConfig& config, std::span<const image::ChannelSpec> channels,
-               uint64_t seed) {
-  Model model;
-  model.info.seed = seed;
-  model.channels.assign(channels.begin(), channels.end());
-  return Pool(config, model, false).reach();
 }
 
 Model train_forest(const std::vector<voxels::TrainingVolume>& volumes,
@@ -407,8 +380,8 @@ Model train_forest(const std::vector<voxels::TrainingVolume>& volumes,
                std::to_string(split.held_out.size()) + " volumes held out");
   voxels::TrainingImages images = voxels::load_training_images(
       volumes, model.channels, config.space.padding, pool.reach(), context,
-      needs_of_forest(config, drawn.label.size(), model.channels.size()));
-  pool.place(voxels::place_samples(drawn.samples, volumes, images), images,
+      voxels::needs_of(config, drawn.label.size(), model.channels.size()));
+  pool.place(voxels::place_samples(drawn.samples, images), images,
              voxels::range_samples(drawn.samples, drawn.training, context), context);
 
   // Trees, round by round.

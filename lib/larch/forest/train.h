@@ -34,11 +34,4 @@ Model train_forest(const std::vector<voxels::TrainingVolume>& volumes,
                    const image::ModelSpace& space, const voxels::TrainConfig& config,
                    const TrainHooks& hooks, voxels::TrainReport* report, const Context& context);
 
-/// For memory by plan: what is taken beside the channels of volumes, and how far the features
-/// reach.
-voxels::MemoryNeeds needs_of_forest(const voxels::TrainConfig& config, size_t samples,
-                                    size_t channels);
-Vec3i reach_of(const voxels::TrainConfig& config, std::span<const image::ChannelSpec> channels,
-               uint64_t seed);
-
 }  // namespace larch::forest

@@ -32,7 +32,6 @@ struct HostCandidates {
 void run_shared_stage(const StageView& stage, std::span<const Segment> segments,
                       std::span<const DetectorView> on_host, const LevelViews& level,
                       double gpu_share, SharedTimes& times, const Context& context) {
-  using Clock = std::chrono::steady_clock;
   std::vector<HostCandidates> candidates(segments.size());
   std::vector<Segment> here(segments.begin(), segments.end());
   for (size_t i = 0; i < here.size(); ++i) {
@@ -47,7 +46,7 @@ void run_shared_stage(const StageView& stage, std::span<const Segment> segments,
   const auto of_gpu =
       static_cast<uint64_t>(std::llround(gpu_share * static_cast<double>(stage.slots)));
   const size_t rest = stage.slots - of_gpu;
-  const Clock::time_point start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   score_stage(stage, 0, of_gpu, context);
   std::vector<uint64_t> keys(stage.slots);
   std::vector<float> probabilities(stage.slots);
@@ -57,7 +56,8 @@ void run_shared_stage(const StageView& stage, std::span<const Segment> segments,
   twin.keys = keys.data();
   twin.probabilities = probabilities.data();
   cpu::score_stage(twin, of_gpu, stage.slots, context);
-  const Clock::time_point scored = Clock::now();
+  times.cpu_seconds += seconds_since(start);
+  const Stopwatch wait(times.wait_seconds);
   const auto send = [&](auto* to, const auto* from) {
     memory::copy(context.device, to + of_gpu, Device::cpu(), from + of_gpu, rest * sizeof *from);
   };
@@ -66,8 +66,6 @@ void run_shared_stage(const StageView& stage, std::span<const Segment> segments,
     send(stage.probabilities, probabilities.data());
   }
   keep_stage(stage, context);
-  times.cpu_seconds += std::chrono::duration<double>(scored - start).count();
-  times.wait_seconds += std::chrono::duration<double>(Clock::now() - scored).count();
 }
 
 constexpr double kDegree = 3.141592653589793 / 180;

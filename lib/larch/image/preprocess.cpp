@@ -58,10 +58,7 @@ Grid bounding_grid(const Grid& input, const Vec3d& spacing_mm) {
     const Vec3d p = world_from_index(
         input, {corner & 1 ? input.size.x - 1.0 : 0, corner & 2 ? input.size.y - 1.0 : 0,
                 corner & 4 ? input.size.z - 1.0 : 0});
-    for (int axis = 0; axis < 3; ++axis) {
-      lo[axis] = std::min(lo[axis], p[axis]);
-      hi[axis] = std::max(hi[axis], p[axis]);
-    }
+    widen(lo, hi, p);
   }
   Grid g;
   g.spacing_mm = spacing_mm;
@@ -256,40 +253,31 @@ uint32_t ordered_bits(float value) {
   return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
 }
 
-/// Order statistics by counting, first the upper and then the lower half of the bits: a volume may
-/// be too large to be copied and sorted.
-class OrderStatistics {
- public:
-  explicit OrderStatistics(const Volume<float>& values) : values_(values), upper_(kHalf, 0) {
-    for (const float value : values) ++upper_[ordered_bits(value) >> 16];
+/// Returns the values with `ranks` values below them in sorted order, by counting, first the upper
+/// and then the lower half of the bits: a volume may be too large to be copied and sorted.
+std::array<double, 2> order_statistics(const Volume<float>& values, std::array<int64_t, 2> ranks) {
+  constexpr size_t kHalf = 65536;
+  std::vector<int64_t> upper(kHalf, 0);
+  for (const float value : values) ++upper[ordered_bits(value) >> 16];
+  std::array<uint32_t, 2> high{};
+  for (int k = 0; k < 2; ++k) {
+    while (ranks[k] >= upper[high[k]]) ranks[k] -= upper[high[k]++];
   }
-  /// Returns the values with `ranks` values below them in sorted order.
-  std::array<double, 2> at(std::array<int64_t, 2> ranks) const {
-    std::array<uint32_t, 2> high{};
-    for (int k = 0; k < 2; ++k) {
-      while (ranks[k] >= upper_[high[k]]) ranks[k] -= upper_[high[k]++];
-    }
-    std::array<std::vector<int64_t>, 2> lower{std::vector<int64_t>(kHalf, 0), lower[0]};
-    for (const float value : values_) {
-      const uint32_t bits = ordered_bits(value);
-      if (bits >> 16 == high[0]) ++lower[0][bits & 0xffffu];
-      if (bits >> 16 == high[1]) ++lower[1][bits & 0xffffu];
-    }
-    std::array<double, 2> found{};
-    for (int k = 0; k < 2; ++k) {
-      uint32_t low = 0;
-      while (ranks[k] >= lower[k][low]) ranks[k] -= lower[k][low++];
-      const uint32_t bits = high[k] << 16 | low;
-      found[k] = std::bit_cast<float>((bits & 0x80000000u) != 0 ? bits & 0x7fffffffu : ~bits);
-    }
-    return found;
+  std::array<std::vector<int64_t>, 2> lower{std::vector<int64_t>(kHalf, 0), lower[0]};
+  for (const float value : values) {
+    const uint32_t bits = ordered_bits(value);
+    if (bits >> 16 == high[0]) ++lower[0][bits & 0xffffu];
+    if (bits >> 16 == high[1]) ++lower[1][bits & 0xffffu];
   }
-
- private:
-  static constexpr size_t kHalf = 65536;
-  const Volume<float>& values_;
-  std::vector<int64_t> upper_;
-};
+  std::array<double, 2> found{};
+  for (int k = 0; k < 2; ++k) {
+    uint32_t low = 0;
+    while (ranks[k] >= lower[k][low]) ranks[k] -= lower[k][low++];
+    const uint32_t bits = high[k] << 16 | low;
+    found[k] = std::bit_cast<float>((bits & 0x80000000u) != 0 ? bits & 0x7fffffffu : ~bits);
+  }
+  return found;
+}
 
 }  // namespace
 
@@ -373,7 +361,7 @@ IntensityMap intensity_map(const Volume<float>& image, const IntensityRule& rule
           std::floor(percentile / 100 * static_cast<double>(image.voxels() - 1)));
     };
     const auto found =
-        OrderStatistics(image).at({rank(rule.low_percentile), rank(rule.high_percentile)});
+        order_statistics(image, {rank(rule.low_percentile), rank(rule.high_percentile)});
     low = found[0];
     high = found[1];
     if (high <= low) high = low + 1;  // a constant volume

@@ -44,8 +44,8 @@ void FeatureSource::vote(std::span<const VoteRequest> requests, const Context& c
 
 std::vector<CodeMap> ColumnEnds::maps() const {
   std::vector<CodeMap> maps;
-  for (size_t at = 0; at < low.size(); at += keep) {
-    maps.push_back(make_code_map(low[at + keep - 1], high[at]));
+  for (size_t at = 0; at < lists.size(); at += 2 * keep) {
+    maps.push_back(make_code_map(lists[at + keep - 1], ~lists[at + 2 * keep - 1]));
   }
   return maps;
 }
@@ -77,7 +77,7 @@ Votes cast_votes(const FeatureSource& source, std::span<const WeakClassifier> we
 }
 
 std::vector<std::vector<int32_t>> strong_scores(const FeatureSource& source,
-                                                std::span<const ScoreRequest> requests,
+                                                const std::vector<ScoreRequest>& requests,
                                                 const Context& context) {
   std::vector<std::vector<int32_t>> scores;
   std::vector<VoteRequest> asked;
@@ -87,13 +87,6 @@ std::vector<std::vector<int32_t>> strong_scores(const FeatureSource& source,
   }
   if (!asked.empty()) source.vote(asked, context);
   return scores;
-}
-
-std::vector<int32_t> strong_scores(const FeatureSource& source,
-                                   std::span<const WeakClassifier> weaks,
-                                   std::span<const uint32_t> samples, const Context& context) {
-  const ScoreRequest request{weaks, {samples.begin(), samples.end()}};
-  return std::move(strong_scores(source, {&request, 1}, context)[0]);
 }
 
 }  // namespace larch::learning

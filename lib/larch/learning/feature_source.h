@@ -42,26 +42,19 @@ constexpr size_t kMaximumRanged = 4096;
 /// near the ends that no more are needed.
 struct ColumnEnds {
   size_t keep;
-  std::vector<int32_t> low, high;  ///< [column][keep], ascending
+  /// [column][the smallest values, the largest ones as complements][keep], ascending
+  std::vector<int32_t> lists;
 
   /// `samples`: that there will be at each column.
   ColumnEnds(size_t columns, size_t samples)
-      : keep(low_rank(samples) + 1),
-        low(columns * keep, INT32_MAX),
-        high(columns * keep, INT32_MIN) {}
+      : keep(low_rank(samples) + 1), lists(2 * columns * keep, INT32_MAX) {}
 
-  void insert_low(size_t column, int32_t value) {
-    int32_t* const ends = &low[column * keep];
+  /// Adds to list 2 c, of the smallest values of column c, or a complement (~) to list 2 c + 1.
+  void insert(size_t list, int32_t value) {
+    int32_t* const ends = &lists[list * keep];
     if (value >= ends[keep - 1]) return;
     size_t at = keep - 1;
     for (; at > 0 && ends[at - 1] > value; --at) ends[at] = ends[at - 1];
-    ends[at] = value;
-  }
-  void insert_high(size_t column, int32_t value) {
-    int32_t* const ends = &high[column * keep];
-    if (value <= ends[0]) return;
-    size_t at = 0;
-    for (; at + 1 < keep && ends[at + 1] < value; ++at) ends[at] = ends[at + 1];
     ends[at] = value;
   }
   std::vector<CodeMap> maps() const;
@@ -85,9 +78,9 @@ class FeatureSource {
   virtual std::string name(uint32_t column) const = 0;
   virtual Price price(uint32_t column) const = 0;
 
-  /// Returns the code map of each column: the order statistics low_rank and high_rank of its values
-  /// at `samples`. A column whose statistics are equal is never chosen. Throws UsageError where
-  /// there are more than kMaximumRanged samples, or none.
+  /// Returns the code map of each column: the order statistics low_rank from either end of its
+  /// values at `samples`. A column whose statistics are equal is never chosen. Throws UsageError
+  /// where there are more than kMaximumRanged samples, or none.
   std::vector<CodeMap> range(std::span<const uint32_t> samples, const Context& context) const;
   /// Adds the values of all columns at samples, at most kMaximumRanged.
   virtual void add_ends(std::span<const uint32_t> samples, ColumnEnds& ends,
@@ -144,10 +137,7 @@ struct ScoreRequest {
 };
 /// H of the strong classifier that the weak classifiers are, Q20, at samples; of each request.
 std::vector<std::vector<int32_t>> strong_scores(const FeatureSource& source,
-                                                std::span<const ScoreRequest> requests,
+                                                const std::vector<ScoreRequest>& requests,
                                                 const Context& context);
-std::vector<int32_t> strong_scores(const FeatureSource& source,
-                                   std::span<const WeakClassifier> weaks,
-                                   std::span<const uint32_t> samples, const Context& context);
 
 }  // namespace larch::learning

@@ -43,8 +43,8 @@ class ResponseSource : public FeatureSource {
     parallel_for_each(context.threads, static_cast<int64_t>(columns_), 1, [&](size_t c) {
       for (const uint32_t sample : samples) {
         const int32_t value = response_(static_cast<uint32_t>(c), sample);
-        ends.insert_low(c, value);
-        ends.insert_high(c, value);
+        ends.insert(2 * c, value);
+        ends.insert(2 * c + 1, ~value);
       }
     });
   }

@@ -29,13 +29,10 @@ struct CodeMap {
   uint32_t multiplier = 0;  ///< floor(2^40 / (hi - lo + 1)), or 0 when hi - lo < 256: code = value
 };
 
-/// Ranks of the order statistics of n values that bound a code map: the thousandth lowest and the
-/// thousandth highest.
+/// Rank of the order statistics of n values, from either end, that bound a code map: the thousandth
+/// lowest and the thousandth highest.
 LARCH_HD size_t low_rank(size_t n) {
   return (n - 1) / 1000;
-}
-LARCH_HD size_t high_rank(size_t n) {
-  return (n - 1) - (n - 1) / 1000;
 }
 
 LARCH_HD CodeMap make_code_map(int32_t lo, int32_t hi) {
@@ -116,14 +113,6 @@ LARCH_HD FastVote make_fast_vote(const CodeMap& codes, const BinMap& bins, uint6
   const uint64_t beyond = ~uint64_t{0} << last_bin;
   vote.mask = (mask & ~beyond) | (mask >> last_bin & 1 ? beyond : 0);
   return vote;
-}
-
-LARCH_HD bool fast_vote(const FastVote& vote, int32_t value) {
-  const uint32_t x =
-      static_cast<uint32_t>(value < vote.lo ? vote.lo : value) - static_cast<uint32_t>(vote.lo);
-  const auto code = static_cast<uint32_t>((uint64_t{x} * vote.multiplier + vote.remainder) >> 32);
-  const uint32_t bin = code >> vote.shift;
-  return (vote.mask >> (bin < kBins - 1 ? bin : kBins - 1)) & 1;
 }
 
 /// 2 * (weighted error) of the histogram classifier is total - agreement(d): the sum of |D_b|.

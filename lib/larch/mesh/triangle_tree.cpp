@@ -110,12 +110,7 @@ void arrange(std::span<Place> places, size_t room, int threads) {
   while (room / 2 >= places.size()) room /= 2;
   if (room <= 4) return;
   Vec3f low = places[0].at, high = low;
-  for (const Place& place : places) {
-    for (int axis = 0; axis < 3; ++axis) {
-      low[axis] = std::min(low[axis], place.at[axis]);
-      high[axis] = std::max(high[axis], place.at[axis]);
-    }
-  }
+  for (const Place& place : places) widen(low, high, place.at);
   const Vec3f extent = high - low;
   const int axis = extent.x >= extent.y && extent.x >= extent.z ? 0 : extent.y >= extent.z ? 1 : 2;
   const size_t half = room / 2;
@@ -262,12 +257,7 @@ double TriangleTree::distance_mm(const Vec3d& p, int32_t& hint, double most_mm) 
 void TriangleTree::distances_mm(std::span<const Vec3d> points_mm, int32_t& hint, double most_mm,
                                 double* out) const {
   Vec3d low = points_mm[0], high = low;
-  for (const Vec3d& p : points_mm) {
-    for (int axis = 0; axis < 3; ++axis) {
-      low[axis] = std::min(low[axis], p[axis]);
-      high[axis] = std::max(high[axis], p[axis]);
-    }
-  }
+  for (const Vec3d& p : points_mm) widen(low, high, p);
   const std::span<double> squares(out, points_mm.size());
   std::ranges::fill(squares, most_mm * most_mm);
   const int32_t first = hint / 4;

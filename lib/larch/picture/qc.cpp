@@ -190,12 +190,7 @@ constexpr int kSide = 220, kTitle = 18;  ///< pixels of a tile
 
 Vec3d middle_of(const Mesh& surface, double& longest) {
   Vec3d low = surface.vertices_mm.at(0), high = low;
-  for (const Vec3d& p : surface.vertices_mm) {
-    for (int axis = 0; axis < 3; ++axis) {
-      low[axis] = std::min(low[axis], p[axis]);
-      high[axis] = std::max(high[axis], p[axis]);
-    }
-  }
+  for (const Vec3d& p : surface.vertices_mm) widen(low, high, p);
   longest = std::max({longest, high.x - low.x, high.z - low.z});
   return (low + high) * 0.5;
 }

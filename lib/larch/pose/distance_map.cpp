@@ -41,12 +41,7 @@ DistanceSample sample_distance(const Volume<float>& distance_mm, const Vec3d& at
 Volume<float> distance_map(const Volume<uint8_t>& mask, int32_t longest) {
   Vec3i low = mask.size(), high{-1, -1, -1};
   for (int64_t i = 0; i < mask.voxels(); ++i) {
-    if (mask[i] == 0) continue;
-    const Vec3i at = mask.grid().voxel(i);
-    for (int axis = 0; axis < 3; ++axis) {
-      low[axis] = std::min(low[axis], at[axis]);
-      high[axis] = std::max(high[axis], at[axis]);
-    }
+    if (mask[i] != 0) widen(low, high, mask.grid().voxel(i));
   }
   const Vec3i extent = high - low + Vec3i{1, 1, 1};
   const int32_t margin = 3 + std::min(std::max({extent.x, extent.y, extent.z}), longest) / 6;

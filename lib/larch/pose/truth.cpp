@@ -77,13 +77,7 @@ Shape shape_of(const Volume<uint8_t>& mask, const std::string& name) {
 /// Returns the box along `axes` that holds the points.
 Pose box_of(std::span<const Vec3d> points_mm, const Quaternion& axes) {
   Vec3d low{1e300, 1e300, 1e300}, high = low * -1;
-  for (const Vec3d& point : points_mm) {
-    const Vec3d at = rotate(conjugate(axes), point);
-    for (int axis = 0; axis < 3; ++axis) {
-      low[axis] = std::min(low[axis], at[axis]);
-      high[axis] = std::max(high[axis], at[axis]);
-    }
-  }
+  for (const Vec3d& point : points_mm) widen(low, high, rotate(conjugate(axes), point));
   return {rotate(axes, (low + high) * 0.5), axes, high - low};
 }
 
@@ -353,11 +347,7 @@ Volume<uint8_t> mask_of(const LabelVolume& labels, std::span<const int32_t> valu
   Vec3i low = grid.size, high{-1, -1, -1};
   for (int64_t i = 0; i < labels.voxels(); ++i) {
     if (labels[i] == 0 || !is_wanted(labels[i])) continue;
-    const Vec3i at = grid.voxel(i);
-    for (int axis = 0; axis < 3; ++axis) {
-      low[axis] = std::min(low[axis], at[axis]);
-      high[axis] = std::max(high[axis], at[axis]);
-    }
+    widen(low, high, grid.voxel(i));
   }
   if (high.x < 0) return {};
   Grid part = grid;

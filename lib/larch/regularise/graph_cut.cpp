@@ -380,6 +380,8 @@ CutGraph without_decided(CutGraph all, Volume<uint8_t>& labels) {
     }
   }
   CutGraph rest{VoxelSet(labels.voxels()), {}, all.steps, all.costs, {}, {}, {}};
+  const auto left = std::ranges::count_if(all.present, [](uint32_t slots) { return slots != 0; });
+  rest.capacity.reserve(all.capacity.empty() ? 0 : static_cast<size_t>(left) * all.directions());
   for (uint32_t v = 0; v < all.vertices(); ++v) {
     if (all.present[v] == 0) continue;
     rest.set.insert(all.voxels[v]);

@@ -245,12 +245,7 @@ CorrespondedCase correspond_case(const Volume<float>& distance_mm, const Pose& p
 
 Pose box_of_points(std::span<const Vec3d> points_mm) {
   Vec3d low = points_mm[0], high = low;
-  for (const Vec3d& at : points_mm) {
-    for (int axis = 0; axis < 3; ++axis) {
-      low[axis] = std::min(low[axis], at[axis]);
-      high[axis] = std::max(high[axis], at[axis]);
-    }
-  }
+  for (const Vec3d& at : points_mm) widen(low, high, at);
   return {(low + high) * 0.5, {}, high - low};
 }
 

@@ -16,6 +16,7 @@
 #include "larch/features/box.h"
 #include "larch/image/integral.h"
 #include "larch/image/preprocess.h"
+#include "larch/tree/train/score.h"
 
 namespace larch::voxels {
 
@@ -39,9 +40,7 @@ struct ModelInfo {
 };
 
 /// Scores of the trees cut off at each depth, from 0 on, on held-out volumes.
-struct DepthScore {
-  double log_loss = 0, auc = 0;
-};
+using DepthScore = tree::HeldOutScore;
 std::vector<DepthScore> depth_scores(const ModelInfo& info);
 /// Adds those of the next depth.
 void add_depth_score(ModelInfo& info, const DepthScore& score);

@@ -6,7 +6,9 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <map>
+#include <mutex>
 #include <numeric>
 #include <utility>
 
@@ -25,10 +27,6 @@ namespace larch::voxels {
 namespace {
 
 constexpr auto kIgnored = static_cast<uint8_t>(VoxelClass::kIgnored);
-
-bool contains(const std::vector<int>& values, int value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
 
 /// Returns the least or the greatest value of each voxel and its neighbours along the axes.
 template <class Pick>
@@ -121,47 +119,23 @@ std::vector<VolumeView<const int16_t>> TrainingVolume::views() const {
   return all;
 }
 
-Scratch::Scratch(const std::string& folder) {
-  std::string name = (folder.empty() ? std::string(".") : folder) + "/.larch-volumes-XXXXXX";
-  file_ = ::mkstemp(name.data());
-  if (file_ < 0) throw OutputError("cannot keep volumes in '" + name + "'");
+std::shared_ptr<std::FILE> make_scratch(const std::string& folder) {
+  std::string name = folder + "/.larch-volumes-XXXXXX";
+  const int file = ::mkstemp(name.data());
+  if (file < 0) throw OutputError("cannot keep volumes in '" + name + "'");
   ::unlink(name.c_str());
-}
-
-Scratch::~Scratch() {
-  ::close(file_);
-}
-
-namespace {
-
-/// Repeats a call of the system, which may do a part of the work, until so many bytes are done.
-template <class Call>
-void transfer(size_t bytes, const Call& call) {
-  for (size_t done = 0; done < bytes;) {
-    const ssize_t more = call(done);
-    if (more <= 0) throw OutputError("cannot keep volumes on the disk: is it full?");
-    done += static_cast<size_t>(more);
-  }
-}
-
-}  // namespace
-
-void Scratch::append(const void* data, size_t bytes) {
-  const auto* from = static_cast<const char*>(data);
-  transfer(bytes, [&](size_t done) {
-    return ::pwrite(file_, from + done, bytes - done, end_ + static_cast<off_t>(done));
-  });
-  end_ += static_cast<int64_t>(bytes);
-}
-
-void Scratch::read(int64_t at, void* data, size_t bytes) const {
-  auto* to = static_cast<char*>(data);
-  transfer(bytes, [&](size_t done) {
-    return ::pread(file_, to + done, bytes - done, at + static_cast<off_t>(done));
-  });
+  std::FILE* const opened = ::fdopen(file, "w+");
+  if (opened == nullptr) throw OutputError("cannot keep volumes in '" + name + "'");
+  std::shared_ptr<std::FILE> scratch(opened, std::fclose);
+  std::setvbuf(scratch.get(), nullptr, _IONBF, 0);  // a disk that is full is found by the call
+  return scratch;
 }
 
 namespace {
+
+void check_moved(bool is_moved) {
+  if (!is_moved) throw OutputError("cannot keep volumes on the disk: is it full?");
+}
 
 /// Calls `use` with each of the arrays of a volume.
 template <class V, class Use>
@@ -176,13 +150,15 @@ void for_arrays(V& volume, const Use& use) {
 
 }  // namespace
 
-void TrainingVolume::stow(std::shared_ptr<Scratch> to) {
+void TrainingVolume::stow(std::shared_ptr<std::FILE> to) {
   stowed_grid = voxels.grid();
-  place = to->end();
+  std::fseek(to.get(), 0, SEEK_END);
+  place = std::ftell(to.get());
   for_arrays(*this, [&](auto& volume) {
-    const int64_t count = volume.voxels();
-    to->append(&count, sizeof count);
-    to->append(volume.data(), static_cast<size_t>(count) * sizeof volume[0]);
+    const auto count = static_cast<size_t>(volume.voxels());
+    check_moved(std::fwrite(&count, sizeof count, 1, to.get()) == 1);
+    if (count == 0) return;
+    check_moved(std::fwrite(volume.data(), sizeof volume[0], count, to.get()) == count);
     volume = {};
   });
   scratch = std::move(to);
@@ -190,25 +166,24 @@ void TrainingVolume::stow(std::shared_ptr<Scratch> to) {
 
 std::shared_ptr<const TrainingVolume> TrainingVolume::fetch() const {
   if (!scratch) return {std::shared_ptr<void>(), this};
+  static std::mutex mutex;  // the file has one position
+  const std::lock_guard lock(mutex);
   auto whole = std::make_shared<TrainingVolume>(*this);
-  int64_t at = place;
+  std::fseek(scratch.get(), place, SEEK_SET);
   for_arrays(*whole, [&]<class T>(Volume<T>& volume) {
-    int64_t count = 0;
-    scratch->read(at, &count, sizeof count);
-    at += sizeof count;
+    size_t count = 0;
+    check_moved(std::fread(&count, sizeof count, 1, scratch.get()) == 1);
     if (count == 0) return;
     volume = Volume<T>::unfilled(stowed_grid);
-    scratch->read(at, volume.data(), static_cast<size_t>(count) * sizeof(T));
-    at += count * static_cast<int64_t>(sizeof(T));
+    check_moved(std::fread(volume.data(), sizeof(T), count, scratch.get()) == count);
   });
   return whole;
 }
 
 int64_t TrainingVolume::bytes() const {
-  int64_t bytes = voxels.voxels() * 2 + classes.voxels() + truth.voxels() +
-                  4 * (labels.voxels() + true_labels.voxels());
-  for (const Volume<int16_t>& component : further) bytes += 2 * component.voxels();
-  return bytes;
+  size_t bytes = 0;
+  for_arrays(*this, [&](const auto& v) { bytes += v.voxels() * sizeof v[0]; });
+  return static_cast<int64_t>(bytes);
 }
 
 std::vector<Volume<int16_t>> TrainingVolume::components() const {
@@ -218,10 +193,8 @@ std::vector<Volume<int16_t>> TrainingVolume::components() const {
 }
 
 Volume<uint8_t> near_boundary(const LabelVolume& values, int border, int threads) {
-  LabelVolume low = values, high = values;
-  for (int32_t& value : low) {
-    if (value == kUnlabelled) value = INT32_MAX;
-  }
+  LabelVolume high = values;
+  auto low = mapped<int32_t>(values, [](int32_t v) { return v == kUnlabelled ? INT32_MAX : v; });
   for (int step = 0; step < border; ++step) {
     low = spread(low, threads, [](int32_t a, int32_t b) { return std::min(a, b); });
     high = spread(high, threads, [](int32_t a, int32_t b) { return std::max(a, b); });
@@ -271,8 +244,9 @@ Volume<uint8_t> voxel_classes(const LabelVolume& labels, const LabelConfig& conf
                               const Context& context) {
   LabelVolume inside(labels.grid());
   const auto class_of = [&](int label) {
-    if (label == kUnlabelled || contains(config.ignore, label)) return kUnlabelled;
-    return config.positive.empty() ? label != 0 : contains(config.positive, label) ? 1 : 0;
+    if (label == kUnlabelled || std::ranges::count(config.ignore, label) > 0) return kUnlabelled;
+    if (config.positive.empty()) return label != 0 ? 1 : 0;
+    return std::ranges::count(config.positive, label) > 0 ? 1 : 0;
   };
   for (int64_t i = 0; i < labels.voxels(); ++i) {
     inside[i] = i > 0 && labels[i] == labels[i - 1] ? inside[i - 1] : class_of(labels[i]);
@@ -367,10 +341,15 @@ PortionPlan plan_portions(std::span<const Vec3i> sizes,
   return plan;
 }
 
+namespace {
+
+/// Returns the bytes of a sample in a matrix of so many columns, and of what else boosting has.
 size_t bytes_of_sample(size_t columns) {
   constexpr size_t kWidth = learning::kCudaWidth;
   return (columns + kWidth - 1) / kWidth * kWidth + 32;
 }
+
+}  // namespace
 
 size_t samples_at_once(size_t columns, int64_t bytes, const Device& device) {
   if (bytes == 0 || !device.is_cuda()) return 0;
@@ -384,12 +363,17 @@ int64_t bytes_beside_codes(size_t samples, size_t columns, int64_t allowed,
   return allowed > 0 ? allowed - codes : 0;
 }
 
-MemoryNeeds needs_of_trees(const TrainConfig& config, size_t samples, size_t channels) {
-  const size_t of_node = std::min(samples, static_cast<size_t>(config.tree.selected_positives) +
-                                               static_cast<size_t>(config.tree.selected_negatives));
-  const size_t matrix = of_node * bytes_of_sample(static_cast<size_t>(config.features.count));
+MemoryNeeds needs_of(const TrainConfig& config, size_t samples, size_t channels) {
+  const bool is_forest = config.classifier == ClassifierKind::kForest;
+  const int columns = is_forest ? config.forest.round_features : config.features.count;
+  const size_t of_node = static_cast<size_t>(config.tree.selected_positives) +
+                         static_cast<size_t>(config.tree.selected_negatives);
+  // Codes of a round, and as much for histograms.
+  const size_t rows = !is_forest                ? std::min(samples, of_node)
+                      : config.memory_bytes > 0 ? 2 * samples
+                                                : samples;
   return {config.memory_bytes, static_cast<int64_t>(samples * (8 * channels + 32)),
-          static_cast<int64_t>(matrix)};
+          static_cast<int64_t>(rows * bytes_of_sample(static_cast<size_t>(columns)))};
 }
 
 void TrainingImages::load(uint32_t which, const Context& context) {
@@ -442,6 +426,7 @@ SampleSet draw_samples(const std::vector<TrainingVolume>& volumes, std::span<con
       set.add(v, drawn[k].voxels[i], positive == 1, drawn[k].mass[positive]);
     }
   }
+  tree::fit_sum(set.mass);
   return set;
 }
 
@@ -455,12 +440,13 @@ std::vector<uint32_t> range_samples(const SampleSet& samples, size_t count,
   });
 }
 
-features::SamplePlaces place_samples(SampleSet& samples, const std::vector<TrainingVolume>& volumes,
-                                     TrainingImages& images) {
+features::SamplePlaces place_samples(SampleSet& samples, TrainingImages& images) {
   std::vector<int64_t> bases(samples.size() * images.channels.size());
+  samples.portion.resize(samples.size());
   for (size_t i = 0; i < samples.size(); ++i) {
     const size_t v = samples.volume(i);
-    const Vec3i at = volumes[v].grid().voxel(samples.voxel(i));
+    samples.portion[i] = images.portion[v];
+    const Vec3i at = images.volumes[v].grid().voxel(samples.voxel(i));
     for (size_t c = 0; c < images.channels.size(); ++c) {
       bases[c * samples.size() + i] = images.layouts[v][c].base(at);
     }
@@ -468,14 +454,8 @@ features::SamplePlaces place_samples(SampleSet& samples, const std::vector<Train
   samples.bases = Buffer<int64_t>(images.data.device(), std::span<const int64_t>(bases));
   features::SamplePlaces places{images.data.data(), samples.bases.data(), samples.size()};
   if (images.portions() == 1) return places;
-  samples.portion.clear();
-  for (size_t i = 0; i < samples.size(); ++i) {
-    samples.portion.push_back(images.portion[samples.volume(i)]);
-  }
   places.portion = samples.portion;
-  places.load = [&images](uint32_t portion, const Context& context) {
-    images.load(portion, context);
-  };
+  places.load = std::bind_front(&TrainingImages::load, &images);
   return places;
 }
 

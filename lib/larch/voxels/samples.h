@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,21 +24,7 @@ namespace larch::voxels {
 enum class VoxelClass : uint8_t { kNegative = 0, kPositive = 1, kIgnored = 2 };
 
 /// A file without a name, in which volumes wait that do not fit in memory. Throws OutputError.
-class Scratch {
- public:
-  explicit Scratch(const std::string& folder);
-  ~Scratch();
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  int64_t end() const { return end_; }
-  void append(const void* data, size_t bytes);
-  void read(int64_t at, void* data, size_t bytes) const;
-
- private:
-  int file_ = -1;
-  int64_t end_ = 0;
-};
+std::shared_ptr<std::FILE> make_scratch(const std::string& folder);
 
 /// One volume with its truth, in model space.
 struct TrainingVolume {
@@ -53,13 +40,13 @@ struct TrainingVolume {
   /// The same labels without the border band; empty: `labels`.
   LabelVolume true_labels{};
   std::string group{};  ///< volumes with the same word are held out together; empty: by itself
-  std::shared_ptr<Scratch> scratch{};  ///< where the voxels of all of these are; null: here
-  int64_t place = 0;
+  std::shared_ptr<std::FILE> scratch{};  ///< where the voxels of all of these are; null: here
+  long place = 0;
   Grid stowed_grid{};
 
   const Grid& grid() const { return scratch ? stowed_grid : voxels.grid(); }
   /// Moves the voxels to a file.
-  void stow(std::shared_ptr<Scratch> to);
+  void stow(std::shared_ptr<std::FILE> to);
   /// Returns the volume with its voxels, which may be this one.
   std::shared_ptr<const TrainingVolume> fetch() const;
 
@@ -126,10 +113,9 @@ struct MemoryNeeds {
   int64_t work = 0;     ///< for matrix or evaluation, at least
   int64_t volumes = 0;  ///< on the host: counts on the CPU
 };
-/// Returns those of boosting trees, which need the matrix of a node, without volumes.
-MemoryNeeds needs_of_trees(const TrainConfig& config, size_t samples, size_t channels);
-/// Returns the bytes of a sample in a matrix of so many columns, and of what else boosting has.
-size_t bytes_of_sample(size_t columns);
+/// Returns those of boosting trees, which need the matrix of a node, or of a forest, which needs
+/// that of a round; without volumes.
+MemoryNeeds needs_of(const TrainConfig& config, size_t samples, size_t channels);
 /// Returns GrowTask::samples_at_once for so many bytes (0: what suits the device), at least 1.
 size_t samples_at_once(size_t columns, int64_t bytes, const Device& device);
 /// Returns what is left of the memory that is allowed (0: what is free) when the codes of so many
@@ -165,7 +151,7 @@ TrainingImages load_training_images(const std::vector<TrainingVolume>& volumes,
 /// hashes is volume << 40 | voxel; the mass is voxels of the class in its volume / voxels drawn.
 struct SampleSet : tree::Samples {
   Buffer<int64_t> bases;            ///< [channel][sample]: element of TrainingImages::data
-  std::vector<uint32_t> portion{};  ///< of each, where there are several
+  std::vector<uint32_t> portion{};  ///< of each
 
   uint32_t volume(size_t sample) const { return static_cast<uint32_t>(id[sample] >> 40); }
   /// Returns the linear index in its volume.
@@ -195,7 +181,6 @@ std::vector<uint32_t> range_samples(const SampleSet& samples, size_t count, cons
 
 /// (Re)computes the bases of all samples on the device of `images`, and gives them to a source,
 /// which both must outlive.
-features::SamplePlaces place_samples(SampleSet& samples, const std::vector<TrainingVolume>& volumes,
-                                     TrainingImages& images);
+features::SamplePlaces place_samples(SampleSet& samples, TrainingImages& images);
 
 }  // namespace larch::voxels

@@ -145,11 +145,17 @@ int64_t default_memory_bytes(const Device& device) {
   return device.is_cuda() ? free / 10 * 9 : free / 10 * 8;
 }
 
+SlabProblem slab_problem(const Vec3i& size, bool roi, int64_t memory_bytes, const Device& device) {
+  if (memory_bytes <= 0) memory_bytes = default_memory_bytes(device);
+  return {.size = size, .roi = roi, .on_gpu = device.is_cuda(), .memory_bytes = memory_bytes};
+}
+
 void for_slabs(const SlabNeeds& needs, std::span<const Volume<int16_t>> components,
-               const SlabPlan& plan, const Context& context, const SlabWork& work) {
+               const SlabPlan& plan, const Volume<uint8_t>* roi, const Context& context,
+               const SlabWork& work) {
   const Grid& whole = components[0].grid();
   if (plan.count == 1) {
-    work(slab_set(needs, components, {0, whole.size.z}, 0, context), whole, 0);
+    work(slab_set(needs, components, {0, whole.size.z}, 0, context), whole, 0, roi);
     return;
   }
   context.info("evaluating in " + std::to_string(plan.count) + " slabs of " +
@@ -158,7 +164,11 @@ void for_slabs(const SlabNeeds& needs, std::span<const Volume<int16_t>> componen
   for (int32_t begin = 0; begin < whole.size.z; begin += plan.core) {
     context.throw_if_stopped("stopped between slabs");
     const Slices core{begin, std::min(begin + plan.core, whole.size.z)};
-    work(slab_set(needs, components, core, plan.halo, context), grid_of(whole, core), begin);
+    const Grid grid = grid_of(whole, core);
+    Volume<uint8_t> slab_roi(roi != nullptr ? grid : Grid{});
+    if (roi != nullptr) copy_slices(*roi, begin, slab_roi, 0);
+    work(slab_set(needs, components, core, plan.halo, context), grid, begin,
+         roi != nullptr ? &slab_roi : nullptr);
   }
 }
 

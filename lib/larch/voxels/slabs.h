@@ -59,12 +59,13 @@ struct SlabProblem {
 /// Returns the fewest slabs of about equal thickness that fit. Throws MemoryError, with the bytes
 /// that the thinnest slab takes, if memory_bytes is less.
 SlabPlan plan_slabs(const SlabNeeds& needs, const SlabProblem& problem);
-/// Calls work(channels, grid, first slice) for the slabs of an image in model space, one after the
-/// other. Throws Stopped between them.
-using SlabWork =
-    std::function<void(const image::IntegralSet& set, const Grid& grid, int32_t first)>;
+/// Calls work(channels, grid, first slice, region of interest) for the slabs of an image in model
+/// space, one after the other. `roi`: of the image, may be null. Throws Stopped between slabs.
+using SlabWork = std::function<void(const image::IntegralSet& set, const Grid& grid, int32_t first,
+                                    const Volume<uint8_t>* roi)>;
 void for_slabs(const SlabNeeds& needs, std::span<const Volume<int16_t>> components,
-               const SlabPlan& plan, const Context& context, const SlabWork& work);
+               const SlabPlan& plan, const Volume<uint8_t>* roi, const Context& context,
+               const SlabWork& work);
 
 /// Copies slices from `first` on to those from `to_first` on, as many as both have.
 template <class T>
@@ -77,5 +78,8 @@ void copy_slices(const Volume<T>& from, int64_t first, Volume<T>& to, int64_t to
 /// Returns bytes that an evaluation may take if nobody says how many: nine tenths of what is free
 /// on a GPU, eight tenths on the host.
 int64_t default_memory_bytes(const Device& device);
+
+/// Returns the problem of a volume on a device; memory_bytes 0: default_memory_bytes.
+SlabProblem slab_problem(const Vec3i& size, bool roi, int64_t memory_bytes, const Device& device);
 
 }  // namespace larch::voxels

@@ -236,7 +236,7 @@ TEST_CASE("Votes of more than one word, on sample counts beside the lanes") {
       const learning::Votes votes =
           learning::cast_votes(scene.source(), weaks, scene.index, context_of(threads));
       const std::vector<int32_t> scores =
-          learning::strong_scores(scene.source(), weaks, scene.index, context_of(threads));
+          learning::strong_scores(scene.source(), {{weaks, scene.index}}, context_of(threads))[0];
       REQUIRE(votes.words == 3);
       for (size_t k = 0; k < samples; ++k) {
         int32_t h = 0;
@@ -261,7 +261,7 @@ TEST_CASE("The ends of a feature's values, against sorting") {
       for (size_t k = 0; k < samples; ++k) values.push_back(scene.value(f, k));
       std::sort(values.begin(), values.end());
       REQUIRE(maps[f].lo == values[learning::low_rank(samples)]);
-      REQUIRE(maps[f].hi == values[learning::high_rank(samples)]);
+      REQUIRE(maps[f].hi == values[samples - 1 - learning::low_rank(samples)]);
     }
   }
 }

@@ -396,7 +396,7 @@ TEST_CASE("Votes and scores through the matrix are those of the definition") {
   for (const int threads : {1, 3}) {
     const Votes votes = cast_votes(ranged.source, strong.weaks, table.index, cpu_context(threads));
     const auto scores =
-        strong_scores(ranged.source, strong.weaks, table.index, cpu_context(threads));
+        strong_scores(ranged.source, {{strong.weaks, table.index}}, cpu_context(threads))[0];
     for (size_t i = 0; i < table.index.size(); ++i) {
       int32_t h = 0;
       for (size_t t = 0; t < strong.weaks.size(); ++t) {

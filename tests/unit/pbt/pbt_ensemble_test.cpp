@@ -80,7 +80,7 @@ TEST_CASE("An ensemble in slabs is the ensemble in one piece") {
   const Volume<int16_t> v = fixtures::noise_volume({17, 12, 90}, 5);
   const Context context = fixtures::context_of(2);
   const auto whole =
-      pbt::evaluate_volume({ensemble, {}}, v, {}, int64_t{1} << 40, context, nullptr);
+      pbt::evaluate_volume({ensemble, {}}, {&v, 1}, {}, int64_t{1} << 40, context, nullptr);
   voxels::SlabProblem problem{v.size(), 4, false, true, int64_t{1} << 40};
   const voxels::SlabPlan of_all = pbt::plan_slabs(ensemble, problem);
   pbt::Model one = ensemble;  // as large, but without sums of trees
@@ -91,7 +91,7 @@ TEST_CASE("An ensemble in slabs is the ensemble in one piece") {
   problem.memory_bytes = pbt::plan_slabs(ensemble, problem).bytes - 1;
   REQUIRE(pbt::plan_slabs(ensemble, problem).count > 1);
   const auto slabs =
-      pbt::evaluate_volume({ensemble, {}}, v, {}, problem.memory_bytes, context, nullptr);
+      pbt::evaluate_volume({ensemble, {}}, {&v, 1}, {}, problem.memory_bytes, context, nullptr);
   CHECK(std::equal(whole.begin(), whole.end(), slabs.begin()));
 }
 

@@ -20,14 +20,13 @@ using namespace larch;
 using namespace larch::pbt;
 using fixtures::context_of;
 using fixtures::grid_of;
-using voxels::Scratch;
 
 }  // namespace
 
 TEST_CASE("A volume that waits on the disk comes back as it was") {
   std::vector<TrainingVolume> volumes = fixtures::hard_volumes(2);
   const std::vector<TrainingVolume> before = volumes;
-  const auto scratch = std::make_shared<Scratch>(".");
+  const auto scratch = voxels::make_scratch(".");
   for (TrainingVolume& volume : volumes) volume.stow(scratch);
   for (size_t v = 0; v < 2; ++v) {
     CHECK(volumes[v].bytes() == 0);

@@ -74,7 +74,7 @@ std::set<int> compare(const Model& model, const Volume<int16_t>& voxels,
     if (!counts.empty() && plan.count > 1 && 3 * plan.count > 2 * *counts.begin()) continue;
     if (!counts.insert(plan.count).second) continue;
     const auto slabs =
-        evaluate_volume({model, {}}, voxels, config, memory, fixtures::context_of(2), roi);
+        evaluate_volume({model, {}}, {&voxels, 1}, config, memory, fixtures::context_of(2), roi);
     CHECK(same(slabs, whole));
     if (plan.count == 1) break;
   }
@@ -173,9 +173,9 @@ TEST_CASE("slabs: too little memory is an error that says how much is needed") {
   const Model model = fixtures::random_model(8);
   const auto voxels = fixtures::noise_volume({30, 30, 90}, 8);
   const int64_t least = least_memory(model, voxels.size(), false);
-  CHECK_NOTHROW(evaluate_volume({model, {}}, voxels, {}, least, fixtures::context_of()));
+  CHECK_NOTHROW(evaluate_volume({model, {}}, {&voxels, 1}, {}, least, fixtures::context_of()));
   try {
-    evaluate_volume({model, {}}, voxels, {}, least - 1, fixtures::context_of());
+    evaluate_volume({model, {}}, {&voxels, 1}, {}, least - 1, fixtures::context_of());
     FAIL("no error");
   } catch (const MemoryError& error) {
     CHECK(std::string(error.what()).find("(" + std::to_string(least) + " bytes)") !=
@@ -195,7 +195,7 @@ TEST_CASE("slabs: a stop is seen between slabs") {
   Context context = fixtures::context_of();
   context.stop = &stop;
   const int64_t least = least_memory(model, voxels.size(), false);
-  CHECK_THROWS_AS(evaluate_volume({model, {}}, voxels, {}, least, context), Stopped);
+  CHECK_THROWS_AS(evaluate_volume({model, {}}, {&voxels, 1}, {}, least, context), Stopped);
 }
 
 }  // namespace

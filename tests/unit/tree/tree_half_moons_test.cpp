@@ -59,7 +59,7 @@ double strong_loss(const Table& training, const Table& test, int rounds) {
   const auto strong = learning::strong_classifier(
       learning::boost(ranged.source, problem, cpu_context(2)), 0.5, problem.samples.size());
   const auto scores =
-      learning::strong_scores(test.source(), strong.weaks, test.index, cpu_context(2));
+      learning::strong_scores(test.source(), {{strong.weaks, test.index}}, cpu_context(2))[0];
   std::vector<double> p;
   for (const int32_t h : scores) p.push_back(1 / (1 + std::exp(-2 * h * 0x1p-20)));
   return tree::score(p, samples_of(test)).log_loss;

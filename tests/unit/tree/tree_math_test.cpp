@@ -76,6 +76,14 @@ TEST_CASE("Weights split without loss") {
   }
 }
 
+static bool fast_vote(const learning::FastVote& vote, int32_t value) {
+  const uint32_t x =
+      static_cast<uint32_t>(value < vote.lo ? vote.lo : value) - static_cast<uint32_t>(vote.lo);
+  const auto code = static_cast<uint32_t>((uint64_t{x} * vote.multiplier + vote.remainder) >> 32);
+  const uint32_t bin = code >> vote.shift;
+  return (vote.mask >> (bin < learning::kBins - 1 ? bin : learning::kBins - 1)) & 1;
+}
+
 TEST_CASE("The fast form of a weak classifier votes as the plain one for every value") {
   const auto check = [](const CodeMap& codes, const BinMap& bins, uint64_t mask, int32_t value) {
     return weak_vote(codes, bins, mask, value) ==

@@ -79,6 +79,15 @@ TEST_CASE("A tree of no samples is refused") {
   CHECK_THROWS_AS(tree::start_tree({}, {}), UsageError);
 }
 
+TEST_CASE("Masses whose sum leaves 64 bits are halved alike") {
+  std::vector<uint64_t> few{5, uint64_t{1} << 63}, many(6, (uint64_t{1} << 62) + 8);
+  const std::vector<uint64_t> same = few;
+  tree::fit_sum(few);
+  CHECK(few == same);
+  tree::fit_sum(many);
+  CHECK(many == std::vector<uint64_t>(6, (uint64_t{1} << 59) + 1));
+}
+
 TEST_CASE("A share of a mass is exact up to all of 64 bits") {
   const auto check = [](uint64_t mass, uint32_t p) {
     const auto exact = static_cast<uint64_t>((static_cast<unsigned __int128>(mass) * p) >> 30);

@@ -18,8 +18,6 @@
 namespace larch::boundary {
 namespace {
 
-using Seconds = std::chrono::duration<double>;
-
 constexpr double kElsewhere_mm = 1e9;
 
 /// Tells where a refinement has led to.
@@ -67,7 +65,7 @@ std::vector<Stage> Training::learn(const Places& places, int halvings, LevelRepo
       voxels::bytes_beside_codes(places.frames.size(), pool.size(), shared.memory_bytes, context);
   const std::vector<learning::CodeMap> maps = features::range_frames(frames, pool, context);
   const features::FrameCodes codes = features::fill_frames(frames, pool, maps, context);
-  report.seconds_features = Seconds(std::chrono::steady_clock::now() - start).count();
+  report.seconds_features = seconds_since(start);
   tree::ColumnTask task{shared.tree, shared.validation, *codes.source, places.samples, maps};
   task.samples_at_once = voxels::samples_at_once(pool.size(), bytes_left, context.device);
   if (shared.classifier == voxels::ClassifierKind::kEnsemble) {
@@ -90,8 +88,7 @@ std::vector<Stage> Training::learn(const Places& places, int halvings, LevelRepo
     for (const uint32_t column : grown.columns) stage.features.push_back(pool[column]);
     context.throw_if_stopped("stopped; continue with --resume");
   }
-  report.seconds_trees =
-      Seconds(std::chrono::steady_clock::now() - start).count() - report.seconds_features;
+  report.seconds_trees = seconds_since(start) - report.seconds_features;
   return stages;
 }
 
@@ -173,7 +170,7 @@ void Training::predict(const std::vector<Stage>& stages, int level, LevelReport&
   }
   report.recall = near / tried;
   report.after_mm /= meshes;
-  report.seconds_refinement = Seconds(std::chrono::steady_clock::now() - start).count();
+  report.seconds_refinement = seconds_since(start);
 }
 
 void Training::run_level(int level) {

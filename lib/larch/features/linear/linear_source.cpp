@@ -21,13 +21,13 @@ constexpr size_t kFeaturesAtOnce = 4096;
 
 /// Adds the values of a column at some samples, of which few are news.
 void add_values(learning::ColumnEnds& ends, size_t column, const int32_t* values, size_t lanes) {
-  const int32_t below = ends.low[(column + 1) * ends.keep - 1];
-  const int32_t above = ends.high[column * ends.keep];
+  const int32_t below = ends.lists[(2 * column + 1) * ends.keep - 1];
+  const int32_t above = ~ends.lists[(2 * column + 2) * ends.keep - 1];
   int news = 0;
   for (size_t k = 0; k < kLanes; ++k) news |= (values[k] < below) | (values[k] > above);
   for (size_t k = 0; news != 0 && k < lanes; ++k) {
-    ends.insert_low(column, values[k]);
-    ends.insert_high(column, values[k]);
+    ends.insert(2 * column, values[k]);
+    ends.insert(2 * column + 1, ~values[k]);
   }
 }
 
@@ -214,36 +214,26 @@ constexpr Dispatch<void(const LinearFillJob&)> kFill{"features::fill", cpu::fill
 constexpr Dispatch<void(const LinearVoteJob&)> kVote{"features::vote", cpu::vote,
                                                      LARCH_CUDA_FN(cuda::vote)};
 
-/// The places in a list of samples by the portions of the images.
-std::vector<std::vector<uint32_t>> by_portion(const SamplePlaces& places,
-                                              std::span<const uint32_t> samples) {
-  std::vector<std::vector<uint32_t>> all;
-  for (size_t k = 0; k < samples.size(); ++k) {
-    const uint32_t portion = places.portion[samples[k]];
-    if (all.size() <= portion) all.resize(portion + 1);
-    all[portion].push_back(static_cast<uint32_t>(k));
-  }
-  return all;
-}
+using List = std::span<const uint32_t>;
 
-std::vector<uint32_t> chosen(std::span<const uint32_t> samples, std::span<const uint32_t> which) {
-  std::vector<uint32_t> out;
-  for (const uint32_t k : which) out.push_back(samples[k]);
-  return out;
-}
-
-/// Calls `use` with the samples of each portion and their places in the list, while its images are
-/// in memory; once with all and no places where there are no portions.
+/// Calls `use` with the number of each list of samples, those of a portion and their places in it,
+/// while the images of the portion are in memory; with all and no places where there are no
+/// portions.
 template <class Use>
-void for_portions(const SamplePlaces& places, std::span<const uint32_t> samples,
-                  const Context& context, const Use& use) {
-  using List = std::span<const uint32_t>;
-  if (places.portion.empty()) return use(samples, List());
-  const auto parts = by_portion(places, samples);
-  for (uint32_t p = 0; p < parts.size(); ++p) {
-    if (parts[p].empty()) continue;
-    places.load(p, context);
-    use(List(chosen(samples, parts[p])), List(parts[p]));
+void for_portions(const SamplePlaces& places, std::span<const List> lists, const Context& context,
+                  const Use& use) {
+  const bool is_whole = places.portion.empty();
+  for (uint32_t p = 0, last = is_whole ? 0 : std::ranges::max(places.portion); p <= last; ++p) {
+    for (size_t list = 0; list < lists.size(); ++list) {
+      std::vector<uint32_t> samples, at;
+      for (uint32_t k = 0; k < lists[list].size() && !is_whole; ++k) {
+        if (places.portion[lists[list][k]] != p) continue;
+        samples.push_back(lists[list][k]);
+        at.push_back(k);
+      }
+      if (!at.empty()) places.load(p, context);
+      if (is_whole || !at.empty()) use(list, is_whole ? lists[list] : List(samples), List(at));
+    }
   }
 }
 
@@ -262,7 +252,7 @@ learning::Price LinearSource::price(uint32_t column) const {
 
 void LinearSource::add_ends(std::span<const uint32_t> samples, learning::ColumnEnds& ends,
                             const Context& context) const {
-  for_portions(places_, samples, context, [&](std::span<const uint32_t> some, const auto&) {
+  for_portions(places_, {&samples, 1}, context, [&](size_t, List some, List) {
     kRange(device(), LinearRangeJob{*columns_, places_, some, ends, context});
   });
 }
@@ -280,41 +270,27 @@ void LinearSource::fill(const learning::PreparedColumns& columns, std::span<cons
     std::iota(all.begin(), all.end(), 0u);
     samples = all;
   }
-  for_portions(places_, samples, context, [&](std::span<const uint32_t> some, const auto& rows) {
+  for_portions(places_, {&samples, 1}, context, [&](size_t, List some, List rows) {
     kFill(device(), LinearFillJob{columns, places_, some, rows, matrix, context});
   });
 }
 
 void LinearSource::vote(std::span<const learning::VoteRequest> requests,
                         const Context& context) const {
-  if (places_.portion.empty()) {
-    for (const learning::VoteRequest& request : requests) vote_here(request, context);
-    return;
-  }
-  std::vector<std::vector<std::vector<uint32_t>>> parts;
-  size_t portions = 0;
-  for (const learning::VoteRequest& request : requests) {
-    parts.push_back(by_portion(places_, request.samples));
-    portions = std::max(portions, parts.back().size());
-  }
-  std::vector<uint32_t> bits;
-  std::vector<int32_t> scores;
-  for (uint32_t p = 0; p < portions; ++p) {
-    for (size_t r = 0; r < requests.size(); ++r) {
-      if (parts[r].size() <= p || parts[r][p].empty()) continue;
-      places_.load(p, context);
-      const learning::VoteRequest& all = requests[r];
-      const std::vector<uint32_t>& at = parts[r][p];
-      const size_t words = all.bits.size() / all.samples.size();
-      bits.assign(at.size() * words, 0);
-      scores.assign(all.scores.empty() ? 0 : at.size(), 0);
-      vote_here({all.weaks, chosen(all.samples, at), bits, scores}, context);
-      for (size_t k = 0; k < at.size(); ++k) {
-        std::copy_n(bits.begin() + k * words, words, all.bits.begin() + at[k] * words);
-        if (!scores.empty()) all.scores[at[k]] = scores[k];
-      }
+  std::vector<List> lists;
+  for (const learning::VoteRequest& request : requests) lists.push_back(request.samples);
+  for_portions(places_, lists, context, [&](size_t r, List some, List at) {
+    const learning::VoteRequest& all = requests[r];
+    if (at.empty()) return vote_here(all, context);
+    const size_t words = all.bits.size() / all.samples.size();
+    std::vector<uint32_t> bits(at.size() * words);
+    std::vector<int32_t> scores(all.scores.empty() ? 0 : at.size());
+    vote_here({all.weaks, some, bits, scores}, context);
+    for (size_t k = 0; k < at.size(); ++k) {
+      std::copy_n(bits.begin() + k * words, words, all.bits.begin() + at[k] * words);
+      if (!scores.empty()) all.scores[at[k]] = scores[k];
     }
-  }
+  });
 }
 
 void LinearSource::vote_here(const learning::VoteRequest& request, const Context& context) const {

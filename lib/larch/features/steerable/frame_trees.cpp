@@ -10,40 +10,25 @@
 namespace larch::features {
 namespace {
 
-bool takes_lanes(std::span<const SteerableFeature> features) {
-  const bool has_avx2 = cpu::all_lane_kernels().size() > 1;
-  return has_avx2 && std::ranges::all_of(features, [](const SteerableFeature& f) {
-           return f.type <= SteerableType::kAlongZ;
-         });
-}
-
 /// Columns have room for lanes that a node leaves over at their end.
 std::vector<int32_t> columns_of(std::span<const SteerableFeature> features,
                                 const std::vector<tree::FlatWeak>& weaks) {
   const size_t length = weaks.size() + kWeakLanes;
-  std::vector<int32_t> columns(kWeakColumns * length);
+  std::vector<int32_t> columns((kAlpha + 1) * length);
   for (size_t w = 0; w < weaks.size(); ++w) {
     const tree::FlatWeak& weak = weaks[w];
-    const PatternPoint point = point_of(features[weak.feature]);
+    const SteerableFeature& feature = features[weak.feature];
+    const PatternPoint point = point_of(feature);
     const auto vote = learning::make_fast_vote(weak.codes, weak.bins, weak.mask);
-    const auto type = static_cast<int32_t>(features[weak.feature].type);
+    const auto type = static_cast<int32_t>(feature.type);
     constexpr auto kFirst = static_cast<int32_t>(SteerableType::kGradientX), kNormal = 5;
-    const auto bits = [](auto value) { return std::bit_cast<int32_t>(value); };
-    const int32_t row[kWeakColumns] = {bits(point.steps[0]),
-                                       bits(point.steps[1]),
-                                       bits(point.steps[2]),
-                                       bits(point.shrink),
-                                       features[weak.feature].level,
-                                       type,
-                                       type < kFirst ? kNormal : type - kFirst,
-                                       vote.lo,
-                                       bits(vote.multiplier),
-                                       bits(vote.remainder),
-                                       bits(vote.shift),
-                                       bits(static_cast<uint32_t>(vote.mask)),
-                                       bits(static_cast<uint32_t>(vote.mask >> 32)),
-                                       weak.alpha};
-    for (size_t c = 0; c < kWeakColumns; ++c) columns[c * length + w] = row[c];
+    auto put = [&, at = w](auto... values) mutable {
+      ((columns[at] = std::bit_cast<int32_t>(values), at += length), ...);
+    };
+    put(point.steps[0], point.steps[1], point.steps[2], point.shrink, int32_t{feature.level}, type,
+        type < kFirst ? kNormal : type - kFirst, vote.lo, vote.multiplier, vote.remainder,
+        vote.shift, static_cast<uint32_t>(vote.mask), static_cast<uint32_t>(vote.mask >> 32),
+        weak.alpha);
   }
   return columns;
 }
@@ -59,7 +44,10 @@ int32_t FrameResponse::votes(const tree::TreeView&, const tree::FlatNode&) const
 tree::ResidentTrees resident_trees(std::span<const SteerableFeature> features,
                                    const std::vector<tree::FlatTree>& trees, const Device& device) {
   tree::ResidentTrees resident = tree::make_resident(trees, device);
-  if (device.is_cuda() || features.empty() || !takes_lanes(features)) return resident;
+  const bool has_avx2 = cpu::all_lane_kernels().size() > 1;
+  const auto is_other = [](const auto& f) { return f.type > SteerableType::kAlongZ; };
+  if (device.is_cuda() || !has_avx2 || features.empty() || std::ranges::any_of(features, is_other))
+    return resident;
   for (size_t t = 0; t < trees.size(); ++t) {
     resident.columns.push_back(columns_of(features, trees[t].weaks));
     tree::TreeView& view = resident.views.data()[t];

@@ -10,24 +10,12 @@
 
 namespace larch::features {
 
-/// The columns of tree::TreeView for features of the set base9.
-enum WeakColumn {
-  kPointX,
-  kPointY,
-  kPointZ,
-  kShrink,  ///< PatternPoint, floats
-  kLevel,
-  kType,
-  kDirection,  ///< that gradients are projected on: axes of the image, then of the box
-  kLowest,
-  kMultiplier,
-  kRemainder,
-  kShift,
-  kLowMask,
-  kHighMask,  ///< learning::FastVote
-  kAlpha,
-  kWeakColumns
-};
+// The columns of tree::TreeView for features of the set base9: PatternPoint, its level, the type,
+// the direction that gradients are projected on (axes of the image, then of the box), and
+// learning::FastVote with alpha.
+constexpr int kPointX = 0, kPointY = 1, kPointZ = 2, kShrink = 3, kLevel = 4, kType = 5;
+constexpr int kDirection = 6, kLowest = 7, kMultiplier = 8, kRemainder = 9, kShift = 10;
+constexpr int kLowMask = 11, kHighMask = 12, kAlpha = 13;
 constexpr int kWeakLanes = 8;
 
 /// The features of a classifier at a box.

@@ -26,10 +26,8 @@ struct Weaks {
   const int32_t* first;
   int64_t length;
 
-  Whole8 operator[](WeakColumn c) const {
-    return *reinterpret_cast<const Whole8*>(first + c * length);
-  }
-  __m256 real(WeakColumn c) const { return _mm256_castsi256_ps((__m256i)(*this)[c]); }
+  Whole8 operator[](int c) const { return *reinterpret_cast<const Whole8*>(first + c * length); }
+  __m256 real(int c) const { return _mm256_castsi256_ps((__m256i)(*this)[c]); }
 };
 
 /// A frame in its images.
@@ -156,9 +154,9 @@ __m256i values_of(const Weaks& w, const Place& at, const Samples& s) {
   return _mm256_cvtps_epi32(value);  // rounded; none is beyond the limits of rounded()
 }
 
-/// The alphas with the signs of the votes; learning::fast_vote for each lane.
+/// The alphas with the signs of the votes; learning::FastVote for each lane.
 Whole8 signed_alphas(const Weaks& w, __m256i value) {
-  const auto column = [&](WeakColumn c) { return (__m256i)w[c]; };
+  const auto column = [&](int c) { return (__m256i)w[c]; };
   const __m256i word = _mm256_set1_epi64x(0xffffffff);
   const __m256i x = _mm256_sub_epi32(_mm256_max_epi32(value, column(kLowest)), column(kLowest));
   const __m256i factor = column(kMultiplier), rest = column(kRemainder);

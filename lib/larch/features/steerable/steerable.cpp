@@ -101,17 +101,13 @@ constexpr size_t kRangeImages = 16;
 struct FrameSource {
   Buffer<SteerableFeature> pool;
   Buffer<SteerableFrame> frames;
-  Buffer<SteerableImages> image;
   std::unique_ptr<learning::FeatureSource> source;
 };
 FrameSource make_frame_source(const std::vector<SteerableFeature>& pool,
                               std::span<const SteerableFrame> frames, const SteerableImages& image,
                               const Device& device) {
-  FrameSource s{Buffer<SteerableFeature>(device, std::span<const SteerableFeature>(pool)),
-                Buffer<SteerableFrame>(device, frames),
-                Buffer<SteerableImages>(device, {&image, 1}), nullptr};
-  const SteerableResponse response{s.pool.data(), s.frames.data(), s.image.data()};
-  s.source = make_steerable_source(response, pool.size(), device);
+  FrameSource s{Buffer<SteerableFeature>(device, pool), Buffer<SteerableFrame>(device, frames), {}};
+  s.source = make_steerable_source({s.pool.data(), s.frames.data(), image}, pool.size(), device);
   return s;
 }
 

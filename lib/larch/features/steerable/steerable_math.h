@@ -186,63 +186,47 @@ LARCH_HD int32_t seed_value(SteerableType type, const SteerableSample& s, const 
   const auto angle = [&] {
     return square > 1e-12 ? acos_of(f / sqrt(square)) : 1.5707963267948966;
   };
-  double value = 0;
-  switch (type) {
-    case SteerableType::kRootI:
-      value = sqrt(positive);
-      break;
-    case SteerableType::kCubeRootI:
-      value = positive > 0 ? exp_of(log_of(positive) / 3) : 0;
-      break;
-    case SteerableType::kSquareI:
-      value = i * i;
-      break;
-    case SteerableType::kCubeI:
-      value = i * i * i;
-      break;
-    case SteerableType::kLogI:
-      value = log_of_datum(i);
-      break;
-    case SteerableType::kSquareMagnitude:
-      value = square;
-      break;
-    case SteerableType::kAlongD:
-      value = f;
-      break;
-    case SteerableType::kAbsD:
-      value = abs_f;
-      break;
-    case SteerableType::kRootD:
-      value = sqrt(abs_f);
-      break;
-    case SteerableType::kSquareD:
-      value = f * f;
-      break;
-    case SteerableType::kCubeD:
-      value = abs_f * f * f;
-      break;
-    case SteerableType::kLogD:
-      value = log_of_datum(abs_f);
-      break;
-    case SteerableType::kAcrossD:
-      value = square > f * f ? sqrt(square - f * f) : 0;
-      break;
-    case SteerableType::kAngleD:
-      value = angle();
-      break;
-    case SteerableType::kSquareAngleD:
-      value = angle() * angle();
-      break;
-    case SteerableType::kCubeAngleD:
-      value = angle() * angle() * angle();
-      break;
-    case SteerableType::kLogAngleD:
-      value = log_of_datum(angle());
-      break;
-    default:
-      break;
-  }
-  return rounded(static_cast<float>(value * kScale));
+  const auto value = [&]() -> double {
+    switch (type) {
+      case SteerableType::kRootI:
+        return sqrt(positive);
+      case SteerableType::kCubeRootI:
+        return positive > 0 ? exp_of(log_of(positive) / 3) : 0;
+      case SteerableType::kSquareI:
+        return i * i;
+      case SteerableType::kCubeI:
+        return i * i * i;
+      case SteerableType::kLogI:
+        return log_of_datum(i);
+      case SteerableType::kSquareMagnitude:
+        return square;
+      case SteerableType::kAlongD:
+        return f;
+      case SteerableType::kAbsD:
+        return abs_f;
+      case SteerableType::kRootD:
+        return sqrt(abs_f);
+      case SteerableType::kSquareD:
+        return f * f;
+      case SteerableType::kCubeD:
+        return abs_f * f * f;
+      case SteerableType::kLogD:
+        return log_of_datum(abs_f);
+      case SteerableType::kAcrossD:
+        return square > f * f ? sqrt(square - f * f) : 0;
+      case SteerableType::kAngleD:
+        return angle();
+      case SteerableType::kSquareAngleD:
+        return angle() * angle();
+      case SteerableType::kCubeAngleD:
+        return angle() * angle() * angle();
+      case SteerableType::kLogAngleD:
+        return log_of_datum(angle());
+      default:
+        return 0;
+    }
+  };
+  return rounded(static_cast<float>(value() * kScale));
 }
 
 constexpr float kValueScale = 16, kCosineScale = 8192;
@@ -333,12 +317,10 @@ LARCH_HD int32_t steerable_value(const SteerableFeature& feature, const Steerabl
 struct SteerableResponse {
   const SteerableFeature* features = nullptr;
   const SteerableFrame* frames = nullptr;  ///< by sample
-  const SteerableImages* images = nullptr;
-  const uint32_t* image_of = nullptr;  ///< of each sample; null: all are of images[0]
+  SteerableImages images{};
 
   LARCH_HD int32_t operator()(uint32_t feature, size_t sample) const {
-    const uint32_t image = image_of == nullptr ? 0 : image_of[sample];
-    return steerable_value(features[feature], frames[sample], images[image]);
+    return steerable_value(features[feature], frames[sample], images);
   }
 };
 

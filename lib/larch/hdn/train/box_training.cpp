@@ -184,9 +184,7 @@ int truth_of(StageKind kind, const Pose& pose, const Pose& truth, double spacing
 }
 
 TrainedStage train_boxes(const StageTask& task, StageReport& report, const Context& context) {
-  const auto seconds = [start = std::chrono::steady_clock::now()] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
+  const auto start = std::chrono::steady_clock::now();
   const Boxes boxes = draw_boxes(task, context.seed, report);
   if (boxes.size() == 0) {
     throw InputError("structure '" + task.model.structures[task.structure].name +
@@ -204,7 +202,7 @@ TrainedStage train_boxes(const StageTask& task, StageReport& report, const Conte
       voxels::bytes_beside_codes(boxes.size(), pool.size(), task.shared.memory_bytes, context);
   const std::vector<learning::CodeMap> maps = features::range_frames(frames, pool, context);
   const features::FrameCodes codes = features::fill_frames(frames, pool, maps, context);
-  report.seconds_features = seconds();
+  report.seconds_features = seconds_since(start);
   const SharedConfig& shared = task.shared;
   const bool is_ensemble = shared.classifier == voxels::ClassifierKind::kEnsemble;
   tree::ColumnTask columns{shared.tree, shared.validation, *codes.source, boxes.samples, maps};
@@ -224,7 +222,7 @@ TrainedStage train_boxes(const StageTask& task, StageReport& report, const Conte
     for (const uint32_t column : grown.columns) detector.steerable.push_back(pool[column]);
     return detector;
   });
-  report.seconds_trees = seconds() - report.seconds_features;
+  report.seconds_trees = seconds_since(start) - report.seconds_features;
   return trained;
 }
 

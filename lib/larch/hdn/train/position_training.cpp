@@ -110,13 +110,12 @@ TrainedStage train_forests(const StageTask& task,
   voxels::SampleSet samples =
       voxels::draw_samples(volumes, all, config.samples, context.seed, context.threads);
   const auto pool = voxels::make_pool(config, task.model.channels, context.seed);
-  voxels::MemoryNeeds needs =
-      voxels::needs_of_trees(config, samples.size(), task.model.channels.size());
+  voxels::MemoryNeeds needs = voxels::needs_of(config, samples.size(), task.model.channels.size());
   needs.work = config.memory_bytes / 2;  // as grow_forest takes it
   voxels::TrainingImages images =
       voxels::load_training_images(volumes, task.model.channels, task.model.padding,
                                    features::reach_along(pool), context, needs);
-  const features::SamplePlaces places = voxels::place_samples(samples, volumes, images);
+  const features::SamplePlaces places = voxels::place_samples(samples, images);
   const features::LinearColumns columns =
       features::make_haar_columns(pool, images.common_layouts(), 0, context);
   const features::LinearSource source(columns, places);

@@ -240,12 +240,7 @@ void Training::set_scales(const Step& step, const std::vector<CaseSearch>& searc
   }
   if (factors.empty()) return;
   Vec3d low = factors[0], high = factors[0];
-  for (const Vec3d& f : factors) {
-    for (int axis = 0; axis < 3; ++axis) {
-      low[axis] = std::min(low[axis], f[axis]);
-      high[axis] = std::max(high[axis], f[axis]);
-    }
-  }
+  for (const Vec3d& f : factors) widen(low, high, f);
   if (step.level > 0) {
     low = Vec3d{1, 1, 1} * (-2 * width);
     high = Vec3d{1, 1, 1} * (2 * width);
@@ -319,12 +314,9 @@ void Training::run_step(const Step& step) {
   StageTask task{cases_, model(),          step.structure, std::move(stage),
                  rule,   std::move(where), config_,        shared_};
   const auto start = std::chrono::steady_clock::now();
-  const auto seconds = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
   TrainedStage trained = task.is_of_boxes() ? train_boxes(task, report, context_)
                                             : train_position(task, report, context_);
-  const double trained_at = seconds();
+  const double trained_at = seconds_since(start);
   if (!task.is_of_boxes()) report.seconds_trees = trained_at;
   if (!step.is_fallback) {
     detect(step, task, trained, report);
@@ -340,7 +332,7 @@ void Training::run_step(const Step& step) {
       }
     }
   }
-  report.seconds_detection = seconds() - trained_at;
+  report.seconds_detection = seconds_since(start) - trained_at;
   Structure& grown = model().structures[step.structure];
   (step.is_fallback ? grown.root_position : grown.detectors).push_back(std::move(trained.full));
   all_.report.stages.push_back(std::move(report));

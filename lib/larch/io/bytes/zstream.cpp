@@ -6,8 +6,11 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <new>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -59,6 +62,7 @@ struct ZReader::State {
   std::string_view ahead;  ///< those that are not used yet
   z_stream stream{};
   bool has_stream = false, ended = false;
+  bool was_tried = false;          ///< to be unpacked at once
   std::optional<Sha256> sha256{};  ///< of all that was read
 };
 
@@ -75,6 +79,7 @@ ZReader::ZReader(const std::string& path, int64_t start, Packing packing, bool h
   open(hashes ? 0 : start, size_t{1} << 18);
   if (hashes) {
     state_->sha256.emplace();
+    state_->was_tried = start > 0;
     skip(start);
   }
   packing_ = packing;
@@ -134,35 +139,42 @@ void ZReader::end_of_stream() {
 }
 
 /// Unpacks a file of one stream that ends with the next `bytes`: with libdeflate, in a third of
-/// zlib's time. False if it is anything else, damaged or too large: zlib goes on where it was.
-bool ZReader::read_at_once(void* to, int64_t bytes) {
+/// zlib's time. False if it is anything else, damaged or too large, which is looked at once: zlib
+/// goes on where it was.
+bool ZReader::read_at_once(void* to, int64_t bytes) try {
   constexpr int64_t kLeast = int64_t{1} << 20, kMost = int64_t{1} << 29;
   State& state = *state_;
-  const auto before = static_cast<int64_t>(state.stream.total_out);
-  const auto whole = static_cast<size_t>(before + bytes), size = static_cast<size_t>(state.size);
-  if (packing_ != Packing::kGzip || state.file < 0 || state.ended || before > kLeast ||
-      bytes < kLeast || bytes > kMost || state.size > kMost || !host_memory_allows(whole + size)) {
+  if (packing_ != Packing::kGzip || state.file < 0 || bytes < kLeast || bytes > kMost ||
+      state.size > bytes + kLeast || state.stream.total_out > static_cast<uLong>(kLeast) ||
+      state.ended || std::exchange(state.was_tried, true)) {
     return false;
   }
+  const auto before = static_cast<size_t>(state.stream.total_out),
+             after = static_cast<size_t>(bytes);
+  const auto size = static_cast<size_t>(state.size), left = static_cast<size_t>(state.left);
+  if (!host_memory_allows(before + 2 * after + size)) return false;
   const auto packed = std::make_unique_for_overwrite<char[]>(size);
-  const auto out = std::make_unique_for_overwrite<char[]>(whole);
+  const auto out = std::make_unique_for_overwrite<char[]>(before + after);
   const int64_t start = ::lseek(state.file, 0, SEEK_CUR) - (state.size - state.left);
   if (::pread(state.file, packed.get(), size, start) != state.size) return false;
   const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> inflater(
       libdeflate_alloc_decompressor(), &libdeflate_free_decompressor);
   size_t taken = 0, made = 0;
-  if (!inflater || libdeflate_gzip_decompress_ex(inflater.get(), packed.get(), size, out.get(),
-                                                 whole, &taken, &made) != LIBDEFLATE_SUCCESS) {
+  if (!inflater ||
+      libdeflate_gzip_decompress_ex(inflater.get(), packed.get(), size, out.get(), before + after,
+                                    &taken, &made) != LIBDEFLATE_SUCCESS ||
+      taken != size || made != before + after) {
     return false;
   }
-  if (taken != size || made != whole) return false;
-  std::memcpy(to, out.get() + before, static_cast<size_t>(bytes));
-  if (state.sha256) state.sha256->update(packed.get() + (size - state.left), state.left);
+  std::memcpy(to, out.get() + before, after);
+  if (state.sha256) state.sha256->update(packed.get() + (size - left), left);
   ::lseek(state.file, 0, SEEK_END);
   state.left = 0;
   state.ahead = {};
   state.ended = true;
   return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 int64_t ZReader::read(void* to, int64_t bytes) {

@@ -81,51 +81,34 @@ void evaluate(const EvaluateJob& job, const Context& context) {
   (job.walk == Walk::kStack ? stack_walk : tile_walk)(CpuPlan(job), job, context);
 }
 
-namespace {
-
-/// A voxel that is led through the trees of a plan.
-class VoxelVisit {
- public:
-  VoxelVisit(const CpuPlan& plan, std::span<const image::IntegralLayout> layouts,
-             const uint32_t* integral)
-      : plan_(plan), layouts_(layouts), integral_(integral), elements_(layouts.size()) {}
-
-  /// The mean of the trees, Q60.
-  uint64_t posterior(const Vec3i& at) {
-    for (size_t c = 0; c < layouts_.size(); ++c) elements_[c] = layouts_[c].base(at);
-    if (plan_.trees.size() == 1) return posterior(plan_.trees[0]);
-    uint64_t sum = 0;
-    for (const TreePlan& tree : plan_.trees) sum += tree::ensemble_term(posterior(tree));
-    return tree::ensemble_mean_q60(sum, plan_.trees.size());
-  }
-
- private:
-  uint64_t posterior(const TreePlan& tree) const {
-    const auto element = [&](size_t channel) { return elements_[channel]; };
-    return tree::tree_posterior(tree.view, [&](int32_t weak) {
-      return tree.response(static_cast<size_t>(weak), integral_, element);
-    });
-  }
-
-  const CpuPlan& plan_;
-  std::span<const image::IntegralLayout> layouts_;
-  const uint32_t* integral_;
-  std::vector<int64_t> elements_;  // of the voxel, by channel
-};
-
-}  // namespace
-
 void stack_walk(const CpuPlan& plan, const EvaluateJob& job, const Context& context) {
   const Grid index{job.size, {}, {}, {}};
-  parallel_for(context.threads, static_cast<int64_t>(job.size.y) * job.size.z, 4,
-               [&](int64_t begin, int64_t end) {
-                 VoxelVisit visit(plan, job.layouts, job.integral);
-                 for (int64_t i = begin * job.size.x; i < end * job.size.x; ++i) {
-                   const bool wanted = job.roi == nullptr || job.roi[i] != 0;
-                   const uint64_t q60 = wanted ? visit.posterior(index.voxel(i)) : 0;
-                   job.out[i] = tree::probability_float(q60);
-                 }
-               });
+  const auto walk_rows = [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> elements(job.layouts.size());  // of a voxel, by channel
+    const auto posterior = [&](const TreePlan& tree) {
+      return tree::tree_posterior(tree.view, [&](int32_t weak) {
+        const auto w = static_cast<size_t>(weak);
+        const int64_t element = elements[static_cast<size_t>(tree.channels[w])];
+        return features::linear_response(tree.rules[w].taps, tree.rules[w].n_tap,
+                                         job.integral + element);
+      });
+    };
+    for (int64_t i = begin * job.size.x; i < end * job.size.x; ++i) {
+      uint64_t q60 = 0;
+      if (job.roi == nullptr || job.roi[i] != 0) {
+        const Vec3i at = index.voxel(i);
+        for (size_t c = 0; c < elements.size(); ++c) elements[c] = job.layouts[c].base(at);
+        if (plan.trees.size() == 1) {
+          q60 = posterior(plan.trees[0]);
+        } else {
+          for (const TreePlan& tree : plan.trees) q60 += tree::ensemble_term(posterior(tree));
+          q60 = tree::ensemble_mean_q60(q60, plan.trees.size());
+        }
+      }
+      job.out[i] = tree::probability_float(q60);
+    }
+  };
+  parallel_for(context.threads, int64_t{job.size.y} * job.size.z, 4, walk_rows);
 }
 
 }  // namespace larch::pbt::cpu

@@ -31,15 +31,6 @@ struct TreePlan {
            std::span<const size_t> channel_level);
   TreePlan(const TreePlan&) = delete;  // the rules of a copy would point into this one's taps
   TreePlan(TreePlan&&) = default;
-
-  /// Returns the value of a weak classifier's feature. `element(channel)`: the element of the voxel
-  /// in the integral volume of a channel.
-  template <class Element>
-  int32_t response(size_t weak, const uint32_t* integral, const Element& element) const {
-    const features::cpu::VoteRule& rule = rules[weak];
-    return features::linear_response(rule.taps, rule.n_tap,
-                                     integral + element(static_cast<size_t>(channels[weak])));
-  }
 };
 
 /// The trees for an image, and the levels of the pyramid that its channels are on.

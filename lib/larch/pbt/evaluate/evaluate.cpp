@@ -25,61 +25,41 @@ constexpr int64_t kGpuSumBytes = 8;
 constexpr Dispatch<void(const EvaluateJob&, const Context&)> kEvaluate{
     "pbt::evaluate", cpu::evaluate, LARCH_CUDA_FN(cuda::evaluate)};
 
-/// The work goes to the stream of the context, which is one of its device.
-void check_place(const Device& model, const Device& image, const Device& context) {
-  if (image == context && model == context) return;
-  throw UsageError("pbt::evaluate: the model is on " + to_string(model) + ", the image on " +
-                   to_string(image) + ", the context on " + to_string(context));
-}
-
-void check_fits(const Model& model, const image::IntegralSet& set, const Grid& grid) {
-  if (set.size != grid.size) throw UsageError("pbt::evaluate: image and grid differ in size");
-  if (set.layouts.size() != model.channels.size()) {
-    throw UsageError("pbt::evaluate: the image has other channels than the model");
-  }
-  for (const image::IntegralLayout& layout : set.layouts) {
-    const Vec3i reach = model.reach_along();
-    for (int axis = 0; axis < 3; ++axis) {
-      if (layout.pad[axis] >= reach[axis]) continue;
-      throw UsageError("pbt::evaluate: the image is padded by " + std::to_string(layout.pad[axis]) +
-                       " voxels along axis " + std::to_string(axis) + ", the model reaches " +
-                       std::to_string(reach[axis]));
-    }
-  }
-}
-
 }  // namespace
 
 Volume<float> evaluate(const ResidentModel& resident, const image::IntegralSet& set,
                        const Grid& grid, const EvaluateConfig& config, const Context& context,
                        const Volume<uint8_t>* roi, int64_t queue_items) {
   const Model& model = resident.model;
-  check_place(resident.device, set.data.device(), context.device);
-  check_fits(model, set, grid);
+  // The work goes to the stream of the context, which is one of its device.
+  if (!(set.data.device() == context.device && resident.device == context.device)) {
+    throw UsageError("pbt::evaluate: the model is on " + to_string(resident.device) +
+                     ", the image on " + to_string(set.data.device()) + ", the context on " +
+                     to_string(context.device));
+  }
+  if (set.size != grid.size) throw UsageError("pbt::evaluate: image and grid differ in size");
+  if (set.layouts.size() != model.channels.size()) {
+    throw UsageError("pbt::evaluate: the image has other channels than the model");
+  }
   features::check_taps(resident.boxes, set.layouts);
   double share = 1;
   if (roi != nullptr) {
     const auto wanted = std::count_if(roi->begin(), roi->end(), [](uint8_t v) { return v != 0; });
     share = static_cast<double>(wanted) / static_cast<double>(std::max<int64_t>(1, roi->voxels()));
   }
-  Volume<float> out(grid);
-  EvaluateJob job;
-  job.size = set.size;
-  job.layouts = set.layouts;
-  job.integral = set.data.data();
-  job.plan = resident.plan.get();
-  job.walk = chosen_walk(config.walk, model.depth(), share, context.device);
-  job.thresholds = tree::thresholds_of(
-      model, {config.e1 > 0 ? config.e1 : -1, config.hard, config.e2.value_or(-1)});
+  const Walk walk = chosen_walk(config.walk, model.depth(), share, context.device);
   for (const auto& entry : enum_names(static_cast<Walk*>(nullptr))) {
-    if (entry.value == job.walk) {
+    if (entry.value == walk)
       context.debug("evaluation by the " + std::string(entry.name) + " walk");
-    }
   }
-  job.roi = roi != nullptr ? roi->data() : nullptr;
-  job.queue_items = queue_items;
-  job.out = out.data();
-  kEvaluate(context.device, job, context);
+  const tree::Thresholds thresholds = tree::thresholds_of(
+      model, {config.e1 > 0 ? config.e1 : -1, config.hard, config.e2.value_or(-1)});
+  const uint8_t* inside = roi != nullptr ? roi->data() : nullptr;
+  Volume<float> out(grid);
+  kEvaluate(context.device,
+            EvaluateJob{set.size, set.layouts, set.data.data(), resident.plan.get(), walk,
+                        thresholds, inside, out.data(), queue_items},
+            context);
   return out;
 }
 
@@ -113,23 +93,17 @@ Volume<float> evaluate_slabs(const ResidentModel& resident,
                              const EvaluateConfig& config, const SlabPlan& plan,
                              const Context& context, const Volume<uint8_t>* roi) {
   Volume<float> out;
-  const SlabWork work = [&](const image::IntegralSet& set, const Grid& grid, int32_t first) {
-    const bool is_whole = grid.size == components[0].size();
-    Volume<uint8_t> slab_roi;
-    if (roi != nullptr && !is_whole) {
-      slab_roi = Volume<uint8_t>(grid);
-      copy_slices(*roi, first, slab_roi, 0);
-    }
-    Volume<float> slab = evaluate(resident, set, grid, config, context,
-                                  slab_roi.empty() ? roi : &slab_roi, plan.queue_items);
-    if (is_whole) {
+  const SlabWork work = [&](const image::IntegralSet& set, const Grid& grid, int32_t first,
+                            const Volume<uint8_t>* slab_roi) {
+    Volume<float> slab = evaluate(resident, set, grid, config, context, slab_roi, plan.queue_items);
+    if (grid.size == components[0].size()) {
       out = std::move(slab);
       return;
     }
     if (out.empty()) out = Volume<float>(components[0].grid());
     copy_slices(slab, 0, out, first);
   };
-  for_slabs(needs_of(resident.model), components, plan, context, work);
+  for_slabs(needs_of(resident.model), components, plan, roi, context, work);
   return out;
 }
 
@@ -137,10 +111,8 @@ Volume<float> evaluate_volume(const ResidentModel& resident,
                               std::span<const Volume<int16_t>> components,
                               const EvaluateConfig& config, int64_t memory_bytes,
                               const Context& context, const Volume<uint8_t>* roi) {
-  SlabProblem problem{components[0].size()};
-  problem.roi = roi != nullptr;
-  problem.on_gpu = context.device.is_cuda();
-  problem.memory_bytes = memory_bytes > 0 ? memory_bytes : default_memory_bytes(context.device);
+  const SlabProblem problem =
+      slab_problem(components[0].size(), roi != nullptr, memory_bytes, context.device);
   return evaluate_slabs(resident, components, config, plan_slabs(resident.model, problem), context,
                         roi);
 }

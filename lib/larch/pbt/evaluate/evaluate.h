@@ -73,10 +73,5 @@ Volume<float> evaluate_volume(const ResidentModel& resident,
                               std::span<const Volume<int16_t>> components,
                               const EvaluateConfig& config, int64_t memory_bytes,
                               const Context& context, const Volume<uint8_t>* roi = nullptr);
-inline Volume<float> evaluate_volume(const ResidentModel& resident, const Volume<int16_t>& voxels,
-                                     const EvaluateConfig& config, int64_t memory_bytes,
-                                     const Context& context, const Volume<uint8_t>* roi = nullptr) {
-  return evaluate_volume(resident, std::span(&voxels, 1), config, memory_bytes, context, roi);
-}
 
 }  // namespace larch::pbt

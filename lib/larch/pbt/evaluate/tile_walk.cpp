@@ -267,46 +267,54 @@ void TilePlaces::list_voxels(const Vec3i& corner, const Vec3i& end) {
   }
 }
 
-/// The leaf of posteriors: what ends at the children of nodes, mixed, by place.
-class TileProbabilityLeaf {
+/// The posteriors of one tile after the other.
+class TileWalker {
  public:
-  void clear(const Visits& root, size_t places) {
-    total_.resize(places);
-    for (const Visit& visit : root) total_[static_cast<size_t>(visit.place)] = 0;
+  TileWalker(const CpuPlan& plan, const EvaluateJob& job)
+      : plan_(plan), job_(job), places_(plan, job), test_(places_) {}
+
+  void run(const Vec3i& corner) {
+    places_.enter(corner);
+    const Visits& root = places_.root();
+    if (root.empty()) return;
+    const size_t trees = plan_.trees.size();
+    sum_.assign(root.size(), 0);
+    for (const TreePlan& tree : plan_.trees) {
+      lead_through(tree);
+      for (size_t i = 0; i < root.size(); ++i) {
+        const uint64_t q60 = total_[static_cast<size_t>(root[i].place)];
+        sum_[i] += trees == 1 ? q60 : tree::ensemble_term(q60);
+      }
+    }
+    for (size_t i = 0; i < root.size(); ++i) {
+      const uint64_t q60 = trees == 1 ? sum_[i] : tree::ensemble_mean_q60(sum_[i], trees);
+      job_.out[places_.voxel(i)] = tree::probability_float(q60);
+    }
   }
-  void operator()(const Visit& visit, const tree::FlatNode& node, const tree::Shares& shares) {
-    total_[static_cast<size_t>(visit.place)] += tree::ProbabilityLeaf::mixed(node, shares);
-  }
-  uint64_t of(const Visit& visit) const { return total_[static_cast<size_t>(visit.place)]; }
 
  private:
-  std::vector<uint64_t> total_;  // Q60
-};
-
-/// The traversal of a visit by tiles: all voxels at a node go through it together, left subtree
-/// first. `NodeTest`: ask(node, visits) gives a Split for each visit; `Leaf` takes what ends.
-template <class NodeTest, class Leaf>
-class TileTraversal {
- public:
-  TileTraversal(NodeTest& test, Leaf& leaf) : test_(test), leaf_(leaf) {}
-
-  /// Leads the visits of the root, which is no leaf, through a tree of so many levels.
-  void run(const std::vector<tree::FlatNode>& nodes, int depth, const Visits& root) {
-    left_.resize(std::max(left_.size(), static_cast<size_t>(depth) + 1));
+  void lead_through(const TreePlan& tree) {
+    total_.resize(places_.place_count());
+    for (const Visit& visit : places_.root()) {
+      total_[static_cast<size_t>(visit.place)] =
+          tree.compiled.is_leaf() ? static_cast<uint64_t>(tree::kOneQ30) * tree.compiled.root_q : 0;
+    }
+    if (tree.compiled.is_leaf()) return;
+    test_.set_tree(tree);
+    left_.resize(std::max(left_.size(), static_cast<size_t>(tree.compiled.depth) + 1));
     right_.resize(left_.size());
-    descend(nodes.data(), nodes[0], 0, root);
+    descend(tree.compiled.nodes.data(), tree.compiled.nodes[0], 0, places_.root());
   }
-
- private:
+  /// All voxels at a node go through it together, left subtree first.
   void descend(const tree::FlatNode* nodes, const tree::FlatNode node, size_t depth,
                const Visits& visits) {
-    const auto splits = test_.ask(node, visits);
+    const TileSplits splits = test_.ask(node, visits);
     Visits &to_left = left_[depth], &to_right = right_[depth];
     to_left.clear();
     to_right.clear();
     for (const Visit& visit : visits) {
       const tree::Shares shares = tree::shares_of(node, splits(visit));
-      leaf_(visit, node, shares);
+      total_[static_cast<size_t>(visit.place)] += tree::ProbabilityLeaf::mixed(node, shares);
       if (shares.left > 0) to_left.push_back({visit.place, shares.left});
       if (shares.right > 0) to_right.push_back({visit.place, shares.right});
     }
@@ -314,63 +322,13 @@ class TileTraversal {
     if (!to_right.empty()) descend(nodes, nodes[node.right], depth + 1, to_right);
   }
 
-  NodeTest& test_;
-  Leaf& leaf_;
-  std::vector<Visits> left_, right_;  // [depth]
-};
-
-/// The posteriors of one tile after the other.
-class TileWalker {
- public:
-  TileWalker(const CpuPlan& plan, const EvaluateJob& job)
-      : plan_(plan), job_(job), places_(plan, job), test_(places_), traversal_(test_, leaf_) {}
-
-  void run(const Vec3i& corner) {
-    places_.enter(corner);
-    const Visits& root = places_.root();
-    if (root.empty()) return;
-    if (plan_.trees.size() == 1) {
-      lead_through(plan_.trees[0]);
-      for (size_t i = 0; i < root.size(); ++i) {
-        job_.out[places_.voxel(i)] = tree::probability_float(posterior(plan_.trees[0], root[i]));
-      }
-      return;
-    }
-    sum_.assign(root.size(), 0);
-    for (const TreePlan& tree : plan_.trees) {
-      lead_through(tree);
-      for (size_t i = 0; i < root.size(); ++i) {
-        sum_[i] += tree::ensemble_term(posterior(tree, root[i]));
-      }
-    }
-    for (size_t i = 0; i < root.size(); ++i) {
-      job_.out[places_.voxel(i)] =
-          tree::probability_float(tree::ensemble_mean_q60(sum_[i], plan_.trees.size()));
-    }
-  }
-
- private:
-  void lead_through(const TreePlan& tree) {
-    if (tree.compiled.is_leaf()) return;
-    leaf_.clear(places_.root(), places_.place_count());
-    test_.set_tree(tree);
-    traversal_.run(tree.compiled.nodes, tree.compiled.depth, places_.root());
-  }
-  /// Of the tree that the voxels were led through last, Q60.
-  uint64_t posterior(const TreePlan& tree, const Visit& visit) const {
-    if (tree.compiled.is_leaf()) {
-      return static_cast<uint64_t>(tree::kOneQ30) * tree.compiled.root_q;
-    }
-    return leaf_.of(visit);
-  }
-
   const CpuPlan& plan_;
   const EvaluateJob& job_;
   TilePlaces places_;
   TileStrongTest test_;
-  TileProbabilityLeaf leaf_;
-  TileTraversal<TileStrongTest, TileProbabilityLeaf> traversal_;
-  std::vector<uint64_t> sum_;  // of an ensemble's trees, by visit of the root
+  std::vector<uint64_t> total_;       // of a tree: what has ended, by place, Q60
+  std::vector<Visits> left_, right_;  // [depth]
+  std::vector<uint64_t> sum_;         // of an ensemble's trees, by visit of the root
 };
 
 Vec3i tile_counts(const Vec3i& size) {

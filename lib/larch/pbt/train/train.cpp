@@ -55,12 +55,11 @@ std::optional<ScoredThreshold> best_threshold(const Model& model, const Material
   ThresholdSearch search(1);
   const ResidentModel resident(model, context.device);
   for (const size_t v : held_out) {
-    const auto fetched = m.volumes[v].fetch();
-    const TrainingVolume& volume = *fetched;
+    const auto volume = m.images.volumes[v].fetch();
     context.throw_if_stopped("stopped while the held-out volumes were evaluated");
     const auto posterior =
-        evaluate_volume(resident, volume.components(), {}, m.images.bytes_left, context);
-    const Volume<uint8_t>& truth = volume.truth.empty() ? volume.classes : volume.truth;
+        evaluate_volume(resident, volume->components(), {}, m.images.bytes_left, context);
+    const Volume<uint8_t>& truth = volume->truth.empty() ? volume->classes : volume->truth;
     for (int64_t i = 0; i < truth.voxels(); ++i) {
       if (truth[i] == static_cast<uint8_t>(VoxelClass::kIgnored)) continue;
       const bool is_positive = truth[i] == static_cast<uint8_t>(VoxelClass::kPositive);
@@ -74,22 +73,18 @@ std::optional<ScoredThreshold> best_threshold(const Model& model, const Material
 /// the held-out volumes.
 void validate(Model& model, const Material& m, std::span<const size_t> held_out,
               const Context& context) {
-  voxels::ModelInfo by_depth;
+  std::vector<DepthScore> scores;
   for (const auto& posterior :
        tree::posteriors_by_depth(grown_of(model), m.held_out_source, m.held_out.size(), context)) {
-    const auto [log_loss, auc] = tree::score(posterior, m.held_out);
-    add_depth_score(by_depth, {log_loss, auc});
+    scores.push_back(tree::score(posterior, m.held_out));
   }
-  const DepthScore whole = depth_scores(by_depth).back();
   model.info.validation = {{"volumes", static_cast<double>(held_out.size())},
-                           {"log_loss", whole.log_loss},
-                           {"auc", whole.auc}};
+                           {"log_loss", scores.back().log_loss},
+                           {"auc", scores.back().auc}};
   if (const auto best = best_threshold(model, m, held_out, context)) {
     store_threshold(*best, model.info, context);
   }
-  for (auto& measurement : by_depth.validation) {
-    model.info.validation.push_back(std::move(measurement));
-  }
+  for (const DepthScore& score : scores) add_depth_score(model.info, score);
 }
 
 /// Validates the model, makes its self-tests, checks it and reports.
@@ -150,9 +145,9 @@ Model train_trees(const std::vector<TrainingVolume>& volumes, const image::Model
   // Channels: integrated on the device; where the samples lie in them.
   TrainingImages images = load_training_images(
       volumes, channels, config.space.padding, features::reach_along(pool), context,
-      needs_of_trees(config, samples.size() + held_out.size(), channels.size()));
-  const features::SamplePlaces places = place_samples(samples, volumes, images),
-                               held_out_places = place_samples(held_out, volumes, images);
+      needs_of(config, samples.size() + held_out.size(), channels.size()));
+  const features::SamplePlaces places = place_samples(samples, images),
+                               held_out_places = place_samples(held_out, images);
 
   // Matrix: the columns that boosting chooses from, and the code of each of their values.
   const features::LinearColumns columns =
@@ -163,8 +158,8 @@ Model train_trees(const std::vector<TrainingVolume>& volumes, const image::Model
       source.range(range_samples(samples, samples.size(), context), context);
 
   // Trees, and the model that they are.
-  Material material{config,   volumes, images,          pool, samples,
-                    held_out, source,  held_out_source, maps, occurrences};
+  Material material{config, images,          pool, samples,    held_out,
+                    source, held_out_source, maps, occurrences};
   const Model start = start_model(config, space, volumes, samples, context.seed);
   Model model = grow_trees(material, start, hooks, context);
   finish_model(model, material, split.held_out, report, context);

@@ -57,7 +57,7 @@ class LevelMiner {
   void route() {
     if (waiting_.size() == 0) return;
     features::LinearSource source = m_.source;
-    source.place(place_samples(waiting_, m_.volumes, m_.images));
+    source.place(place_samples(waiting_, m_.images));
     const auto at =
         tree::arrivals(frontier_.tree, source, waiting_.size(), frontier_.first_node, context_);
     for (size_t k = 0; k < kept_.size(); ++k) {
@@ -102,13 +102,13 @@ Model finished_part(const tree::Frontier& frontier, const Material& m, const Mod
 void find_false_positives(const Material& m, const Model& so_far,
                           const std::vector<uint32_t>& occurrences, LevelMiner& miner,
                           const Context& context) {
-  std::vector<uint8_t> trained_on(m.volumes.size(), 0);
+  std::vector<uint8_t> trained_on(m.images.volumes.size(), 0);
   for (size_t i = 0; i < m.samples.size(); ++i) trained_on[m.samples.volume(i)] = 1;
   const ResidentModel resident(so_far, context.device);
-  for (size_t v = 0; v < m.volumes.size(); ++v) {
+  for (size_t v = 0; v < m.images.volumes.size(); ++v) {
     const bool drawn = occurrences.empty() || occurrences[v] > 0;
     if (trained_on[v] == 0 || !drawn) continue;
-    const auto volume = m.volumes[v].fetch();
+    const auto volume = m.images.volumes[v].fetch();
     miner.enter(v);
     const Volume<float> p =
         evaluate_volume(resident, volume->components(), {}, m.images.bytes_left, context);
@@ -144,7 +144,7 @@ tree::Miner make_miner(Material& m, const Model& start, const std::vector<uint32
       mined[k].count = static_cast<uint32_t>(m.samples.size()) - mined[k].first;
       all += mined[k].count;
     }
-    m.source.place(place_samples(m.samples, m.volumes, m.images));
+    m.source.place(place_samples(m.samples, m.images));
     context.info("mined " + std::to_string(all) + " negatives of " + std::to_string(miner.found()) +
                  " false positives");
     return mined;
@@ -217,7 +217,7 @@ Model grow_tree(Material& m, const Model& start, const Model& before,
   }
   if (m.samples.size() > drawn) {  // mined ones are this tree's
     m.samples.truncate(drawn);
-    m.source.place(place_samples(m.samples, m.volumes, m.images));
+    m.source.place(place_samples(m.samples, m.images));
   }
   return model_of(grown.tree, start, m.pool);
 }
@@ -265,9 +265,6 @@ std::vector<std::vector<uint32_t>> draw_volumes_of_trees(std::span<const size_t>
     const auto voxels = class_voxels(samples, occurrences);
     return voxels[0] + voxels[1];
   };
-  if (total({}) >= kMaximum) {
-    throw InputError("the training volumes have more than 2^32 voxels; use fewer or coarser ones");
-  }
   std::vector<std::vector<uint32_t>> drawn;
   if (config.classifier != ClassifierKind::kEnsemble || !config.ensemble.bootstrap) return drawn;
   for (size_t t = 0; t < static_cast<size_t>(config.ensemble.trees); ++t) {

@@ -19,7 +19,6 @@ namespace larch::pbt {
 /// from.
 struct Material {
   const TrainConfig& config;
-  const std::vector<TrainingVolume>& volumes;
   TrainingImages& images;
   const std::vector<features::HaarFeature>& pool;
   SampleSet& samples;  ///< a tree's mined ones are appended while it grows

@@ -182,18 +182,18 @@ void put_strong(Growth& g, const NodeTask& task, learning::StrongClassifier stro
   if (node.n_weak == 0) node.reason = NodeReason::kNoWeakClassifier;
 }
 
-/// H of a node at its training and held-out samples.
-struct NodeScores {
-  std::vector<int32_t> training, held_out;
+/// H of the nodes of a batch at their training and held-out samples.
+struct BatchScores {
+  std::vector<std::vector<int32_t>> training, held_out;
 };
 
-/// Gives node `n` its two children.
-void split_node(Growth& g, size_t n, const NodeScores& scores, int threads) {
+/// Gives node `n`, which is number `k` of the scores, its two children.
+void split_node(Growth& g, size_t n, const BatchScores& scores, size_t k, int threads) {
   Ensemble& tree = g.partial.tree;
   NodeSamples list = std::move(g.lists[n]);
   std::array<NodeSamples, 2> children;
-  route_training(tree, g.task.config, list, scores.training, children, threads);
-  route_held_out(tree, list, scores.held_out, children);
+  route_training(tree, g.task.config, list, scores.training[k], children, threads);
+  route_held_out(tree, list, scores.held_out[k], children);
   g.visits[n] = std::move(list.held_out);
   const bool separated = !children[0].index.empty() && !children[1].index.empty();
   for (size_t side = 0; side < 2; ++side) {
@@ -216,9 +216,9 @@ void split_node(Growth& g, size_t n, const NodeScores& scores, int threads) {
 }
 
 /// Finishes node `n`, which is trained if it is to be split: splits it or leaves it a leaf.
-void finish_node(Growth& g, size_t n, const NodeScores& scores, const Context& context) {
+void finish_node(Growth& g, size_t n, const BatchScores& scores, size_t k, const Context& context) {
   if (g.partial.tree.nodes[n].reason == NodeReason::kGrown) {
-    split_node(g, n, scores, context.threads);
+    split_node(g, n, scores, k, context.threads);
   } else {
     g.visits[n] = std::move(g.lists[n].held_out);
     g.lists[n] = {};
@@ -272,9 +272,9 @@ Batch make_batch(const Growth& g, size_t first, size_t end, size_t at_once,
 
 /// Asks for the scores of all nodes from `first` on that are split, those of tasks by their strong
 /// classifiers, at once: images that come in portions are loaded once.
-std::vector<NodeScores> score_nodes(const Growth& g, size_t first, const Batch& batch,
-                                    std::span<const learning::StrongClassifier> strong,
-                                    const Context& context) {
+BatchScores score_nodes(const Growth& g, size_t first, const Batch& batch,
+                        std::span<const learning::StrongClassifier> strong,
+                        const Context& context) {
   std::vector<learning::ScoreRequest> training, held_out;
   for (size_t n = first, k = 0; n < batch.end; ++n) {
     const bool is_task = k < batch.tasks.size() && batch.tasks[k].node == n;
@@ -283,13 +283,8 @@ std::vector<NodeScores> score_nodes(const Growth& g, size_t first, const Batch& 
     training.push_back({weaks, g.lists[n].index});
     held_out.push_back({weaks, visited_samples(g.lists[n])});
   }
-  auto at_training = learning::strong_scores(g.task.training.source, training, context);
-  auto at_held_out = learning::strong_scores(g.task.held_out.source, held_out, context);
-  std::vector<NodeScores> scores;
-  for (size_t k = 0; k < training.size(); ++k) {
-    scores.push_back({std::move(at_training[k]), std::move(at_held_out[k])});
-  }
-  return scores;
+  return {learning::strong_scores(g.task.training.source, training, context),
+          learning::strong_scores(g.task.held_out.source, held_out, context)};
 }
 
 /// Finishes the nodes [first, end) of one level: as many at a time as are trained together.
@@ -304,7 +299,7 @@ void finish_nodes(Growth& g, size_t first, size_t end, const Context& context) {
       const NodeSamples& list = g.lists[batch.tasks[k].node];
       strong[k].weaks.resize(best_length(g.task, list, strong[k].weaks, context));
     }
-    const std::vector<NodeScores> scores = score_nodes(g, first, batch, strong, context);
+    const BatchScores scores = score_nodes(g, first, batch, strong, context);
     for (size_t n = first, k = 0; n < batch.end; ++n) {
       if (n > first) report_node(g, n, context);
       g.partial.tree.nodes[n].reason = batch.reasons[n - first];
@@ -312,7 +307,7 @@ void finish_nodes(Growth& g, size_t first, size_t end, const Context& context) {
         put_strong(g, batch.tasks[k], std::move(strong[k]));
         ++k;
       }
-      finish_node(g, n, scores[n - first], context);
+      finish_node(g, n, scores, n - first, context);
     }
     first = batch.end;
   }

@@ -88,7 +88,7 @@ std::vector<std::vector<uint32_t>> arrivals(const Ensemble& tree,
     const Node& node = tree.nodes[n];
     if (node.is_leaf() || at[n].empty()) continue;
     const std::vector<int32_t> h =
-        learning::strong_scores(source, weaks_of(tree, node), at[n], context);
+        learning::strong_scores(source, {{weaks_of(tree, node), at[n]}}, context)[0];
     for (size_t k = 0; k < at[n].size(); ++k) {
       const Split s = split_weight(kOneQ30, h[k], thresholds, tree.logistic.data());
       if (s.descend_left > 0) at[static_cast<size_t>(node.left)].push_back(at[n][k]);

@@ -3,12 +3,18 @@
 #include "larch/tree/train/samples.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "larch/core/random_math.h"
 #include "larch/learning/lowest_hash.h"
 
 namespace larch::tree {
+
+void fit_sum(std::vector<uint64_t>& masses) {
+  const double sum = std::accumulate(masses.begin(), masses.end(), 0.0);
+  for (uint64_t& mass : masses) mass >>= sum < 0x1p64 ? 0 : std::ilogb(sum) - 61;
+}
 
 void sum_masses(const Samples& samples, const NodeSamples& list, uint64_t* positive,
                 uint64_t* negative) {

@@ -15,10 +15,15 @@ namespace larch::tree {
 struct Samples {
   std::vector<uint64_t> id;       ///< of hashes, the same whatever the order of the samples
   std::vector<uint8_t> positive;  ///< 1 or 0
-  std::vector<uint64_t> mass;     ///< Q32: how many members of the class it stands for
+  /// Q32: how many members of the class it stands for, or a share of that (fit_sum).
+  std::vector<uint64_t> mass;
 
   size_t size() const { return id.size(); }
 };
+
+/// Halves all masses until their sum is below 2^63, where it is 2^64 or more: they count beside
+/// each other alone.
+void fit_sum(std::vector<uint64_t>& masses);
 
 /// A held-out sample at a node: the weight with which evaluation brings it there, and the node's H.
 struct HeldOutVisit {

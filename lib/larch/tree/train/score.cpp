@@ -106,15 +106,6 @@ std::vector<std::vector<HeldOutVisit>> visits_of_tree(const Ensemble& trees, siz
   return visits;
 }
 
-/// The ensemble with the nodes of this depth as leaves.
-Ensemble cut_at(const Ensemble& trees, int depth) {
-  Ensemble cut = trees;
-  for (Node& node : cut.nodes) {
-    if (node.depth >= depth) node.left = node.right = -1;
-  }
-  return cut;
-}
-
 }  // namespace
 
 std::vector<std::vector<double>> posteriors_by_depth(const Ensemble& trees,
@@ -124,13 +115,15 @@ std::vector<std::vector<double>> posteriors_by_depth(const Ensemble& trees,
                                         std::vector<double>(count, 0));
   for (size_t t = 0; t < trees.trees(); ++t) {
     auto visits = visits_of_tree(trees, t, source, count, context);
+    Ensemble cut = trees;  // with the nodes of a depth as leaves
     for (size_t d = mean.size(); d-- > 0;) {
       for (size_t n = 0; n < visits.size(); ++n) {
-        if (static_cast<size_t>(trees.nodes[n].depth) > d) visits[n].clear();
+        Node& node = cut.nodes[n];
+        if (static_cast<size_t>(node.depth) > d) visits[n].clear();
+        if (static_cast<size_t>(node.depth) >= d) node.left = node.right = -1;
       }
       const std::vector<double> posterior =
-          frontier_posteriors(cut_at(trees, static_cast<int>(d)),
-                              std::vector<NodeSamples>(visits.size()), visits, count);
+          frontier_posteriors(cut, std::vector<NodeSamples>(visits.size()), visits, count);
       for (size_t i = 0; i < count; ++i) mean[d][i] += posterior[i];
     }
   }
