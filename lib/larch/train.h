@@ -60,8 +60,8 @@ struct TrainingCases {
   std::function<Grid(size_t)> grid;           ///< of an image, before it is read
   std::function<LabelVolume(size_t)> labels;  ///< of an image, before it is read
   std::vector<DatasetLabel> declared{};       ///< what a data set calls its labels
-  /// What trees may take for cases that are read side by side before they are used; 0: `read` is
-  /// called by one thread at a time.
+  /// Trees take at most so much memory for cases that are read side by side before they are used;
+  /// 0: one thread at a time calls `read`.
   int64_t ahead_bytes = 0;
 };
 

@@ -219,7 +219,7 @@ int run_and_write(const Start& start, Console& console, const std::atomic<int>* 
   start_threads(context.threads);
   if (flags.dry_run) return show_plan(start, console, context);
   // A card needs a third of a second until it can be used: time to read the model and the image.
-  // What fails here is found again by the first work on the device.
+  // The first work on the device finds again if this fails.
   const auto waking = std::async(
       context.device.is_cuda() ? std::launch::async | std::launch::deferred : std::launch::deferred,
       [device = context.device] { wait_for(device); });

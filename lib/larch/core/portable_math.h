@@ -26,6 +26,11 @@ constexpr SeriesFactors<count> series_factors(FactorOf factor_of) {
 }
 }  // namespace detail
 
+/// Rounds |x| < 2^51 to the nearest whole number, halves to even, without a call.
+LARCH_HD double nearest_whole(double x) {
+  return x + 0x1.8p52 - 0x1.8p52;
+}
+
 /// e^x to a relative 1e-15; 0 below -700, e^700 above 700.
 LARCH_HD double exp_of(double x) {
   constexpr auto kFactors = detail::series_factors<15>([](double n) { return n > 0 ? 1 / n : 0; });

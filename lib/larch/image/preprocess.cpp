@@ -11,6 +11,7 @@
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
+#include "larch/core/portable_math.h"
 
 namespace larch::image {
 namespace {
@@ -263,7 +264,7 @@ std::array<double, 2> order_statistics(const Volume<float>& values, std::array<i
   for (int k = 0; k < 2; ++k) {
     while (ranks[k] >= upper[high[k]]) ranks[k] -= upper[high[k]++];
   }
-  std::array<std::vector<int64_t>, 2> lower{std::vector<int64_t>(kHalf, 0), lower[0]};
+  std::array lower{std::vector<int64_t>(kHalf, 0), std::vector<int64_t>(kHalf, 0)};
   for (const float value : values) {
     const uint32_t bits = ordered_bits(value);
     if (bits >> 16 == high[0]) ++lower[0][bits & 0xffffu];
@@ -401,10 +402,8 @@ Volume<int16_t> to_model_space(const Volume<float>& image, const ModelSpace& spa
   auto out = Volume<int16_t>::unfilled(grid);
   const double low = map.low, high = map.high;
   const auto store = [&](int64_t i, float intensity) {
-    // Adding and subtracting 1.5 * 2^52 rounds to even, as nearbyint does, without a call.
-    constexpr double kRounds = 0x1.8p52;
     const double value = std::clamp((intensity - map.offset) * map.scale, low, high);
-    out[i] = static_cast<int16_t>(value + kRounds - kRounds);
+    out[i] = static_cast<int16_t>(nearest_whole(value));
   };
   if (describe_difference(image.grid(), grid, 1e-6).empty()) {
     parallel_for_each(context.threads, image.voxels(), 1 << 16,

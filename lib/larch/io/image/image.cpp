@@ -15,6 +15,7 @@
 
 #include "larch/core/error.h"
 #include "larch/core/host_memory.h"
+#include "larch/core/portable_math.h"
 #include "larch/core/text.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
@@ -95,13 +96,11 @@ void convert_all(const Header& header, const std::byte* voxels, const ReadOption
   };
   const auto checked = [&](double value, int64_t at) {
     if (options.nan_value && !std::isfinite(value)) value = *options.nan_value;
-    if constexpr (std::is_floating_point_v<T>) {
-      if (options.keeps_not_finite && !std::isfinite(value)) return static_cast<T>(value);
-    }
+    if (std::is_floating_point_v<T> && options.keeps_not_finite && !std::isfinite(value))
+      return static_cast<T>(value);
     return checked_value<T>(value, at, header.colour, problems);
   };
   constexpr int64_t kPiece = 512;
-  constexpr double kRounds = 0x1.8p52;  // added and subtracted, it rounds to a whole number
   std::array<double, kPiece> values;
   for (int64_t first = 0; first < out.voxels(); first += kPiece) {
     const int64_t count = std::min(kPiece, out.voxels() - first);
@@ -109,7 +108,7 @@ void convert_all(const Header& header, const std::byte* voxels, const ReadOption
     for (int64_t k = 0; k < count; ++k) {
       double value = value_of(first + k);
       if (scaled) value = value * header.slope + header.intercept;
-      const bool is_whole = std::is_floating_point_v<T> || value + kRounds - kRounds == value;
+      const bool is_whole = std::is_floating_point_v<T> || nearest_whole(value) == value;
       is_plain &= fits<T>(value) && is_whole ? 1 : 0;
       values[k] = value;
     }

@@ -49,7 +49,7 @@ std::vector<double> gaussian_weights(double sigma, int32_t size) {
     weights.back() += weight;
     sum += sides * weight;
   };
-  for (double i = 0; i <= std::min(reach, most); ++i) {
+  for (int32_t i = 0; i <= static_cast<int32_t>(std::min(reach, most)); ++i) {
     if (i < size) weights.push_back(0);
     add(std::exp(-0.5 * (i / sigma) * (i / sigma)), i == 0 ? 1 : 2);
   }
