@@ -239,8 +239,9 @@ voxels::TrainingVolume prepare(const TrainingCase& c, const image::ModelSpace& s
 
 /// Returns bytes of the host's memory that volumes may take before others go to the disk.
 int64_t bytes_of_volumes(const voxels::TrainConfig& config, const Device& device) {
-  if (config.memory_bytes > 0 && !device.is_cuda()) return config.memory_bytes / 3;
-  return static_cast<int64_t>(free_memory_bytes(Device::cpu()) / 2);
+  const auto half = static_cast<int64_t>(free_memory_bytes(Device::cpu()) / 2);
+  const bool is_bound = config.memory_bytes > 0 && !device.is_cuda();
+  return is_bound ? std::min(config.memory_bytes / 3, half) : half;
 }
 
 Material make_material(const TrainingCases& cases, const voxels::TrainConfig& config,
@@ -257,7 +258,7 @@ Material make_material(const TrainingCases& cases, const voxels::TrainConfig& co
   voxels::check_config(material.config, context.seed);
   int64_t left = bytes_of_volumes(config, context.device);
   std::shared_ptr<std::FILE> scratch;
-  for_each_case(cases, context, [&](size_t i, const TrainingCase& c) {
+  const auto use = [&](size_t i, const TrainingCase& c) {
     voxels::TrainingVolume& volume =
         material.volumes.emplace_back(prepare(c, material.space, material.config, seen, context));
     volume.of_case = i;
@@ -265,7 +266,8 @@ Material make_material(const TrainingCases& cases, const voxels::TrainConfig& co
     if (left >= 0) return;
     if (!scratch) scratch = voxels::make_scratch(folder_of(checkpoint));
     volume.stow(scratch);
-  });
+  };
+  for_each_case(cases, context, use, cases.side_by_side ? left / 4 : 0);
   // Models do not depend on the order of the cases.
   std::vector<int>& ignored = material.config.labels.ignore;
   std::sort(ignored.begin() + static_cast<std::ptrdiff_t>(config.labels.ignore.size()),
@@ -521,23 +523,24 @@ void check_labels(const std::vector<int>& wanted, const std::set<int>& seen, con
 }
 
 void for_each_case(const TrainingCases& cases, const Context& context,
-                   const std::function<void(size_t, TrainingCase&)>& use) {
+                   const std::function<void(size_t, TrainingCase&)>& use, int64_t ahead_bytes) {
   std::deque<std::future<TrainingCase>> ahead;
   size_t next = 0;
   int64_t fit = 1;  // cases that may be in memory
   for (size_t i = 0; i < cases.ids.size(); ++i) {
     context.progress(0, "reading " + cases.ids[i]);
     for (; next < cases.ids.size() && static_cast<int64_t>(ahead.size()) < fit; ++next) {
-      const auto how = cases.ahead_bytes > 0 ? std::launch::async | std::launch::deferred
-                                             : std::launch::deferred;
+      const auto how =
+          ahead_bytes > 0 ? std::launch::async | std::launch::deferred : std::launch::deferred;
       ahead.push_back(std::async(how, cases.read, next));
     }
     TrainingCase one = ahead.front().get();
     ahead.pop_front();
     const int64_t bytes = static_cast<int64_t>(4 * (1 + one.images.size())) * one.labels.voxels();
-    fit = std::clamp<int64_t>(cases.ahead_bytes / std::max<int64_t>(bytes, 1), 1,
+    fit = std::clamp<int64_t>(ahead_bytes / std::max<int64_t>(bytes, 1), 1,
                               std::min<int64_t>({fit + 1, context.threads, 8}));
     try {
+      if (cases.complete) cases.complete(i, one);
       use(i, one);
     } catch (const Error& error) {
       std::throw_with_nested(

@@ -57,12 +57,12 @@ struct TrainingCases {
   std::vector<std::string> ids;  ///< for messages
   /// Is called once for each case, and for boundaries once for each structure.
   std::function<TrainingCase(size_t)> read;
+  /// Is called with each case that was read, in their order; may be empty.
+  std::function<void(size_t, TrainingCase&)> complete{};
   std::function<Grid(size_t)> grid;           ///< of an image, before it is read
   std::function<LabelVolume(size_t)> labels;  ///< of an image, before it is read
   std::vector<DatasetLabel> declared{};       ///< what a data set calls its labels
-  /// Trees take at most so much memory for cases that are read side by side before they are used;
-  /// 0: one thread at a time calls `read`.
-  int64_t ahead_bytes = 0;
+  bool side_by_side = false;                  ///< several threads may call `read`
 };
 
 /// How a training is kept.
@@ -168,8 +168,10 @@ void check_boundary_cases(size_t count, const std::set<int>& seen, const boundar
 /// configuration.
 void check_labels(const std::vector<int>& wanted, const std::set<int>& seen, const char* key);
 
-/// Calls `use` with each case in turn; its errors get the name of the case. Throws Stopped.
+/// Calls `use` with each case in turn; its errors get the name of the case. Cases that are read
+/// side by side before their turn take at most `ahead_bytes`; 0: one thread at a time reads. Throws
+/// Stopped.
 void for_each_case(const TrainingCases& cases, const Context& context,
-                   const std::function<void(size_t, TrainingCase&)>& use);
+                   const std::function<void(size_t, TrainingCase&)>& use, int64_t ahead_bytes = 0);
 
 }  // namespace larch

@@ -50,15 +50,15 @@ TrainingCases voxel_cases(const TrainingFiles& files, const voxels::TrainConfig&
                           const Context& context) {
   const std::vector<std::string>& components = config.space.components;
   const auto seen = std::make_shared<std::set<int>>();
-  const auto truth = [&, seen](const Case& c, const Grid& grid) {
-    TrainingCase read{c.image, {}, read_case_labels(c, grid, files.labels, files.read)};
-    read.left_out = left_out(files, c, labels_in(read.labels), *seen, config.labels, context);
-    return read;
+  const auto truth = [&](const Case& c, const Grid& grid) {
+    return TrainingCase{c.image, {}, read_case_labels(c, grid, files.labels, files.read)};
   };
   TrainingCases cases = training_cases(files, components, truth);
-  const auto free_bytes = static_cast<int64_t>(free_memory_bytes(Device::cpu()));
-  const bool is_bound = config.memory_bytes > 0 && !context.device.is_cuda();
-  cases.ahead_bytes = (is_bound ? std::min(config.memory_bytes, free_bytes) : free_bytes) / 8;
+  cases.complete = [&, seen](size_t i, TrainingCase& one) {
+    one.left_out =
+        left_out(files, files.cases[i], labels_in(one.labels), *seen, config.labels, context);
+  };
+  cases.side_by_side = true;
   ReadOptions quiet = files.read;
   quiet.warn = nullptr;  // the reading of images and labels will say it
   cases.grid = [&files, &components, quiet](size_t i) {
@@ -203,9 +203,8 @@ std::vector<SurveyedCase> survey(const TrainingFiles& files, const voxels::Train
   loop.work = [&](size_t i, const Context&) {
     const Case& c = files.cases[i];
     const Grid grid = probe_components(c, config.space.components, files.read);
-    const LabelVolume labels = read_case_labels(c, grid, files.labels, files.read);
+    found[i].labels = count_labels(read_case_labels(c, grid, files.labels, files.read));
     found[i].grid = grid;
-    for (const int32_t label : labels) ++found[i].labels[label];
   };
   loop.failed = [&](size_t i, const std::exception_ptr& error) {
     found[i].failure = detail::failure_of(error);

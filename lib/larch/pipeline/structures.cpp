@@ -12,18 +12,6 @@
 namespace larch::pipeline {
 namespace {
 
-/// Returns the voxels of each label that occurs.
-std::map<int32_t, int64_t> count_labels(const LabelVolume& labels) {
-  std::map<int32_t, int64_t> counts;
-  for (auto at = labels.begin(); at != labels.end();) {
-    // Neighbours mostly have the same label.
-    const auto begin = at;
-    at = std::find_if(begin, labels.end(), [&](int32_t label) { return label != *begin; });
-    counts[*begin] += at - begin;
-  }
-  return counts;
-}
-
 /// Returns the comparisons that together score all labels of a table.
 std::vector<LabelScoreConfig> comparisons(const LabelTable& table, const Model* model) {
   LabelScoreConfig compared;
@@ -61,6 +49,17 @@ void require_common_label(const LabelVolume& truth, const std::vector<LabelScore
 }
 
 }  // namespace
+
+std::map<int32_t, int64_t> count_labels(const LabelVolume& labels) {
+  std::map<int32_t, int64_t> counts;
+  for (auto at = labels.begin(); at != labels.end();) {
+    // Neighbours mostly have the same label.
+    const auto begin = at;
+    at = std::find_if(begin, labels.end(), [&](int32_t label) { return label != *begin; });
+    counts[*begin] += at - begin;
+  }
+  return counts;
+}
 
 std::map<int32_t, int64_t> add_structures(const LabelVolume& labels, const LabelTable& table,
                                           Outputs& outputs) {

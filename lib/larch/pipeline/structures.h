@@ -16,6 +16,9 @@ namespace larch::pipeline {
 inline const CaseColumn kReference{kReferenceColumn, /*is_file=*/true, /*required=*/false,
                                    /*is_reference=*/true};
 
+/// Returns the voxels of each label that occurs.
+std::map<int32_t, int64_t> count_labels(const LabelVolume& labels);
+
 /// Adds the structures of a label map, with their colours and volumes, to the result. Returns the
 /// voxels of each label that occurs.
 std::map<int32_t, int64_t> add_structures(const LabelVolume& labels, const LabelTable& table,

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <mutex>
 #include <utility>
 
 #include "larch/app/build_info.h"
@@ -19,8 +18,6 @@ namespace larch::pipeline {
 std::vector<int> left_out_labels(const TrainingFiles& files, const Case& c,
                                  const std::set<int>& in_map, const std::vector<int>& wanted,
                                  std::set<int>& seen, const Context& context) {
-  static std::mutex mutex;  // cases are read side by side
-  const std::lock_guard lock(mutex);
   std::set<int> declared{0}, ignored;
   for (const DatasetLabel& label : files.labels) {
     declared.insert(label.values.begin(), label.values.end());

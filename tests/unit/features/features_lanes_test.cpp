@@ -23,6 +23,11 @@ using fixtures::context_of;
 
 constexpr size_t kElements = 4000, kMiddle = 2000;
 
+/// Says which features have taps whose weights are those of the other half with the other sign.
+bool is_odd(uint64_t f) {
+  return f % 7 == 0;
+}
+
 /// Random elements of an "integral volume", samples spread over its middle, and features of up to
 /// 20 taps that read it there; every third feature has a narrow range of values.
 struct Scene {
@@ -55,6 +60,11 @@ struct Scene {
              static_cast<int16_t>(static_cast<int>(hash_below(seed, 5, f * 32 + t, 60)) - 27),
              feature.channel});
       }
+      for (size_t t = 0; is_odd(f) && t < feature.n_tap; ++t) {
+        int16_t& back = taps[taps.size() - 1 - t].weight;
+        const int16_t front = taps[taps.size() - feature.n_tap + t].weight;
+        back = static_cast<int16_t>(2 * t + 1 == feature.n_tap ? 0 : -front);
+      }
       if (f % 5 == 4) feature.n_tap = 0;
       const auto lo = static_cast<int32_t>(hash64(seed, 6, f));
       maps.push_back(f % 3 == 0
@@ -86,6 +96,7 @@ features::cpu::VoteRule random_rule(const Scene& scene, uint64_t seed, size_t f)
   features::cpu::VoteRule rule;
   rule.taps = scene.columns.taps.data() + feature.first_tap;
   rule.n_tap = feature.n_tap;
+  rule.is_odd = is_odd(f);
   rule.integral = scene.integral.data();
   rule.value = static_cast<uint32_t>(hash64(seed, 1, f));
   rule.codes = scene.maps[f];
@@ -111,8 +122,12 @@ TEST_CASE("Rows of lanes and single voxels vote as the definition says, on every
     for (const size_t n : {size_t{0}, size_t{1}, size_t{3}, size_t{4}, size_t{7}, size_t{8}}) {
       std::vector<int32_t> slots;
       for (size_t i = 0; i < n; ++i) slots.push_back(static_cast<int32_t>((i * 5 + 2) % 8));
+      std::vector<features::cpu::VoteRule> rules;
+      std::vector<uint32_t> one_by_one(8 * features::cpu::kLanes, 7), together = one_by_one;
       for (size_t f = 0; f < 60; ++f) {
         const features::cpu::VoteRule rule = random_rule(scene, 9, f);
+        rules.push_back(rule);
+        kernels.vote_rows({&rule, 1}, scene.bases.data(), slots, one_by_one.data());
         std::vector<uint32_t> rows(8 * features::cpu::kLanes, 7),
             points(8 * features::cpu::kLanes, 7);
         std::vector<uint32_t> expected = rows, expected_points = points;
@@ -139,6 +154,8 @@ TEST_CASE("Rows of lanes and single voxels vote as the definition says, on every
         }
         CHECK(points == expected_points);
       }
+      kernels.vote_rows(rules, scene.bases.data(), slots, together.data());
+      CHECK(together == one_by_one);
     }
   }
   CHECK(positive > all / 5);

@@ -134,15 +134,12 @@ void write_png(const std::string& path, const Pixels& pixels) {
   image.width = static_cast<png_uint_32>(pixels.grid.size.x);
   image.height = static_cast<png_uint_32>(pixels.grid.size.y);
   image.format = pixels.colour ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
-  png_alloc_size_t size = 0;
-  std::string bytes;
-  if (png_image_write_get_memory_size(image, size, 0, pixels.voxels, 0, nullptr) != 0) {
-    bytes.resize(size);
-    if (png_image_write_to_memory(&image, bytes.data(), &size, 0, pixels.voxels, 0, nullptr) != 0) {
-      bytes.resize(size);
-      write_file(path, bytes);
-      return;
-    }
+  // libpng would deflate all of it to say how many bytes that are; the macro states a bound.
+  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
+  std::string bytes(size, '\0');
+  if (png_image_write_to_memory(&image, bytes.data(), &size, 0, pixels.voxels, 0, nullptr) != 0) {
+    write_file(path, std::string_view(bytes).substr(0, size));
+    return;
   }
   throw OutputError("cannot write '" + path + "': " + image.message);
 }
