@@ -9,15 +9,13 @@
 namespace larch::boundary::cuda {
 namespace {
 
+using larch::cuda::blocks_for;
 using larch::cuda::BlockTeam;
 using larch::cuda::kTeamPlaces;
 using tree::cuda::PartOfWarp;
 
 constexpr int kThreads = 128, kBlocks = 8;  // so many per processor hide the reads of images
 
-unsigned blocks_for(int64_t items) {
-  return static_cast<unsigned>((items + kThreads - 1) / kThreads);
-}
 /// Several lanes evaluate an item.
 __device__ int64_t item_of_lanes() {
   return (int64_t{blockIdx.x} * kThreads + threadIdx.x) / PartOfWarp::kCount;
@@ -122,27 +120,23 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   if (PartOfWarp{}.index() == 0) search.probabilities[item] = p;
 }
 
-cudaStream_t stream_for(const Context& context) {
-  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
-  return larch::cuda::stream_of(context.device);
-}
-
 }  // namespace
 
 void begin_level(const LevelView& level, const MeshState& state, const Context& context) {
-  begin_kernel<<<1, kTeamThreads, 0, stream_for(context)>>>(level, state);
+  begin_kernel<<<1, kTeamThreads, 0, larch::cuda::stream_for(context.device)>>>(level, state);
   larch::cuda::check_launch("begin_kernel");
 }
 
 void score(const LevelView& level, const MeshState& state, double range, const Context& context) {
   const int64_t threads = int64_t{level.count} * kDisplacements * PartOfWarp::kCount;
-  score_kernel<<<blocks_for(threads), kThreads, 0, stream_for(context)>>>(level, state, range);
+  score_kernel<<<blocks_for(threads, kThreads), kThreads, 0,
+                 larch::cuda::stream_for(context.device)>>>(level, state, range);
   larch::cuda::check_launch("score_kernel");
 }
 
 void update(const LevelView& level, const MeshState& state, double range, const Context& context) {
-  const cudaStream_t stream = stream_for(context);
-  peak_kernel<<<blocks_for(level.count), kThreads, 0, stream>>>(level, state, range);
+  const cudaStream_t stream = larch::cuda::stream_for(context.device);
+  peak_kernel<<<blocks_for(level.count, kThreads), kThreads, 0, stream>>>(level, state, range);
   constexpr int kOwn = 1024;  // more than the kernel declares itself
   const bool is_near = larch::cuda::most_shared_bytes(context.device) - kOwn >= kUpdateBytes;
   if (is_near) {
@@ -155,12 +149,12 @@ void update(const LevelView& level, const MeshState& state, double range, const 
 
 void search_shape(const LevelView& level, const SearchView& search, const MeshState& state,
                   const Context& context) {
-  const cudaStream_t stream = stream_for(context);
+  const cudaStream_t stream = larch::cuda::stream_for(context.device);
   if (search.modes > 0) {
     const int64_t items = int64_t{level.count} * search.candidates;
-    place_kernel<<<blocks_for(items), kThreads, 0, stream>>>(level, search);
-    score_candidates_kernel<<<blocks_for(items * PartOfWarp::kCount), kThreads, 0, stream>>>(
-        level, search);
+    place_kernel<<<blocks_for(items, kThreads), kThreads, 0, stream>>>(level, search);
+    score_candidates_kernel<<<blocks_for(items * PartOfWarp::kCount, kThreads), kThreads, 0,
+                              stream>>>(level, search);
   }
   choose_kernel<<<1, kTeamThreads, 0, stream>>>(level, search, state);
   larch::cuda::check_launch("choose_kernel");

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <cuda_runtime.h>
@@ -36,10 +37,20 @@ inline int most_shared_bytes(const Device& device) {
   return attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
 }
 
+/// Returns blocks of a launch for so many items.
+inline unsigned blocks_for(int64_t items, int64_t per_block) {
+  return static_cast<unsigned>((items + per_block - 1) / per_block);
+}
+
 /// Returns the queue that the work of a context's device goes to: the stream argument of every
 /// launch.
 inline cudaStream_t stream_of(const Device& device) {
   return static_cast<cudaStream_t>(device.stream);
+}
+/// Returns the same, and makes the device that of the thread's calls.
+inline cudaStream_t stream_for(const Device& device) {
+  check(cudaSetDevice(device.index), "cudaSetDevice(device.index)");
+  return stream_of(device);
 }
 
 }  // namespace larch::cuda

@@ -64,16 +64,14 @@ __global__ void filter_kernel(const __grid_constant__ FilterJob job) {
 void to_samples(const SampleJob& job, const Context& context) {
   const int64_t total = job.frame_pixels * job.frames;
   if (total == 0) return;
-  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
-  samples_kernel<<<groups_for(total), kThreads, 0, larch::cuda::stream_of(context.device)>>>(job);
+  samples_kernel<<<groups_for(total), kThreads, 0, larch::cuda::stream_for(context.device)>>>(job);
   larch::cuda::check_launch("dsa samples_kernel");
 }
 
 void filter_at_zero(const FilterJob& job, const Context& context) {
   const int64_t total = static_cast<int64_t>(job.size.x) * job.size.y * job.frames;
   if (total == 0) return;
-  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
-  filter_kernel<<<groups_for(total), kThreads, 0, larch::cuda::stream_of(context.device)>>>(job);
+  filter_kernel<<<groups_for(total), kThreads, 0, larch::cuda::stream_for(context.device)>>>(job);
   larch::cuda::check_launch("dsa filter_kernel");
 }
 

@@ -45,17 +45,15 @@ dim3 grid_of(int32_t columns, int64_t rows) {
 
 void spline_field(const SplineJob& job, const Context& context) {
   if (job.frames == 0) return;
-  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
   spline_kernel<<<grid_of(job.size.x, job.frames * job.size.y), kThreads, 0,
-                  larch::cuda::stream_of(context.device)>>>(job);
+                  larch::cuda::stream_for(context.device)>>>(job);
   larch::cuda::check_launch("dsa spline_kernel");
 }
 
 void least_jacobians(const JacobianJob& job, const Context& context) {
   if (job.frames == 0) return;
-  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
   jacobian_kernel<<<grid_of(job.columns(), job.frames), kThreads, 0,
-                    larch::cuda::stream_of(context.device)>>>(job, job.columns());
+                    larch::cuda::stream_for(context.device)>>>(job, job.columns());
   larch::cuda::check_launch("dsa jacobian_kernel");
 }
 

@@ -113,8 +113,7 @@ __global__ void vote_kernel(const __grid_constant__ FuseJob job, int first,
 }  // namespace
 
 void fuse(const FuseJob& job, const Context& context) {
-  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
-  const cudaStream_t stream = larch::cuda::stream_of(context.device);
+  const cudaStream_t stream = larch::cuda::stream_for(context.device);
   const auto blocks = static_cast<unsigned>((job.voxels() + kThreads - 1) / kThreads);
   const auto atlases = static_cast<unsigned>(job.atlases);
   smooth_kernel<<<atlases + 1, kRegisterThreads, 0, stream>>>(job);

@@ -8,9 +8,7 @@ namespace {
 
 constexpr int kThreads = 128;
 
-unsigned blocks_of(int64_t voxels) {
-  return static_cast<unsigned>((voxels + kThreads - 1) / kThreads);
-}
+using larch::cuda::blocks_for;
 
 /// One thread per voxel, or per voxel and part (grid.y).
 __global__ void read_kernel(const __grid_constant__ ReadJob job) {
@@ -25,16 +23,14 @@ __global__ void smooth_kernel(const __grid_constant__ SmoothJob job) {
 }  // namespace
 
 void read(const ReadJob& job, const Context& context) {
-  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
-  const cudaStream_t stream = larch::cuda::stream_of(context.device);
-  read_kernel<<<blocks_of(job.channels.voxels()), kThreads, 0, stream>>>(job);
+  const cudaStream_t stream = larch::cuda::stream_for(context.device);
+  read_kernel<<<blocks_for(job.channels.voxels(), kThreads), kThreads, 0, stream>>>(job);
   larch::cuda::check_launch("read_kernel");
 }
 
 void smooth(const SmoothJob& job, int parts, const Context& context) {
-  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
-  const cudaStream_t stream = larch::cuda::stream_of(context.device);
-  const dim3 grid(blocks_of(job.voxels()), static_cast<unsigned>(parts));
+  const cudaStream_t stream = larch::cuda::stream_for(context.device);
+  const dim3 grid(blocks_for(job.voxels(), kThreads), static_cast<unsigned>(parts));
   smooth_kernel<<<grid, kThreads, 0, stream>>>(job);
   larch::cuda::check_launch("smooth_kernel");
   LARCH_CUDA_CHECK(cudaStreamSynchronize(stream));

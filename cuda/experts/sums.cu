@@ -99,8 +99,7 @@ __global__ void __launch_bounds__(kThreads) sum_kernel(const __grid_constant__ S
 }  // namespace
 
 void sum(const SumsJob& job, const Context& context) {
-  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
-  const cudaStream_t stream = larch::cuda::stream_of(context.device);
+  const cudaStream_t stream = larch::cuda::stream_for(context.device);
   if (job.bins == 0) return;
   sum_kernel<<<static_cast<unsigned>(job.bins), kThreads, 0, stream>>>(job);
   larch::cuda::check_launch("sum_kernel");

@@ -16,10 +16,8 @@ constexpr int kGroup = 32;
 
 /// Undoes linear_offset of a corner within the padding, relative to corner (-pad, -pad, -pad).
 Vec3i padded_corner(int32_t offset, const image::IntegralLayout& layout) {
-  const int64_t row = layout.stride_size.x, plane = row * layout.stride_size.y;
-  const int64_t at = offset + layout.linear_offset(layout.pad.x, layout.pad.y, layout.pad.z);
-  return {static_cast<int>(at % row), static_cast<int>(at / row % layout.stride_size.y),
-          static_cast<int>(at / plane)};
+  return voxel_of(offset + layout.linear_offset(layout.pad.x, layout.pad.y, layout.pad.z),
+                  layout.stride_size);
 }
 
 /// Lays out the columns of one channel.

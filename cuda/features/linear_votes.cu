@@ -61,15 +61,15 @@ void vote(const LinearVoteJob& job) {
                             static_cast<int64_t>(job.places.count),
                             index.data(),
                             static_cast<int64_t>(index.size()),
-                            job.request.bits.empty() ? nullptr : bits.data(),
-                            job.request.scores.empty() ? nullptr : scores.data()};
+                            bits.data(),
+                            scores.data()};
   const auto words = static_cast<unsigned>((job.weaks.size() + 31) / 32);
   constexpr int kThreads = 128;
   const auto blocks = static_cast<unsigned>((index.size() + kThreads - 1) / kThreads);
   votes_kernel<<<dim3(blocks, words), kThreads, 0, larch::cuda::stream_of(device)>>>(arguments);
   larch::cuda::check_launch("votes_kernel");
-  if (!job.request.bits.empty()) bits.download(job.request.bits);
-  if (!job.request.scores.empty()) scores.download(job.request.scores);
+  bits.download(job.request.bits);
+  scores.download(job.request.scores);
 }
 
 }  // namespace larch::features::cuda

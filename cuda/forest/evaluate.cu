@@ -17,10 +17,7 @@ __global__ void place_kernel(const __grid_constant__ EvaluateJob job) {
 __global__ void leaves_kernel(const __grid_constant__ EvaluateJob job, uint32_t* reached) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= job.voxels() || job.is_outside(i)) return;
-  const int64_t row = i / job.size.x;
-  const Vec3i at{static_cast<int32_t>(i % job.size.x), static_cast<int32_t>(row % job.size.y),
-                 static_cast<int32_t>(row / job.size.y)};
-  reached[blockIdx.y * job.voxels() + i] = job.leaf(blockIdx.y, at);
+  reached[blockIdx.y * job.voxels() + i] = job.leaf(blockIdx.y, voxel_of(i, job.size));
 }
 
 /// One thread per voxel: what follows from its leaves.
@@ -34,14 +31,12 @@ __global__ void store_kernel(const __grid_constant__ EvaluateJob job, const uint
 
 void evaluate(const EvaluateJob& job, const Context& context) {
   const Device& device = context.device;
-  const cudaStream_t stream = larch::cuda::stream_of(device);
-  LARCH_CUDA_CHECK(cudaSetDevice(device.index));
+  const cudaStream_t stream = larch::cuda::stream_for(device);
   if (job.voxels() == 0) return;
   Buffer<uint32_t> reached(device, static_cast<size_t>(job.voxels()) * job.forest.trees);
   constexpr int kThreads = 128;
-  const auto blocks = static_cast<unsigned>((job.voxels() + kThreads - 1) / kThreads);
-  const auto per_node = static_cast<unsigned>((job.node_count + kThreads - 1) / kThreads);
-  place_kernel<<<per_node, kThreads, 0, stream>>>(job);
+  const unsigned blocks = larch::cuda::blocks_for(job.voxels(), kThreads);
+  place_kernel<<<larch::cuda::blocks_for(job.node_count, kThreads), kThreads, 0, stream>>>(job);
   larch::cuda::check_launch("place_kernel");
   leaves_kernel<<<dim3(blocks, job.forest.trees), kThreads, 0, stream>>>(job, reached.data());
   larch::cuda::check_launch("leaves_kernel");

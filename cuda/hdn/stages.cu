@@ -15,10 +15,7 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kClusterThreads = pose::kMaximumCandidates;  ///< one for each candidate
 
-unsigned blocks_for(uint64_t items) {
-  return static_cast<unsigned>((items + kThreads - 1) / kThreads);
-}
-
+using larch::cuda::blocks_for;
 using tree::cuda::PartOfWarp;
 
 template <StageKind kind>
@@ -117,42 +114,32 @@ __global__ void seed_kernel(const SeedJob* jobs) {
 
 void score_stage(const StageView& stage, uint64_t begin, uint64_t end, const Context& context) {
   if (end <= begin) return;
-  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
-  const cudaStream_t stream = larch::cuda::stream_of(context.device);
-  const unsigned blocks = blocks_for((end - begin) * PartOfWarp::kCount);
-  switch (stage.kind) {
-    case StageKind::kPosition:
-      score_kernel<StageKind::kPosition><<<blocks, kThreads, 0, stream>>>(stage, begin, end);
-      break;
-    case StageKind::kOrientation:
-      score_kernel<StageKind::kOrientation><<<blocks, kThreads, 0, stream>>>(stage, begin, end);
-      break;
-    case StageKind::kScale:
-      score_kernel<StageKind::kScale><<<blocks, kThreads, 0, stream>>>(stage, begin, end);
-      break;
-  }
+  const cudaStream_t stream = larch::cuda::stream_for(context.device);
+  const unsigned blocks = blocks_for((end - begin) * PartOfWarp::kCount, kThreads);
+  const auto kernel = stage.kind == StageKind::kPosition ? score_kernel<StageKind::kPosition>
+                      : stage.kind == StageKind::kOrientation
+                          ? score_kernel<StageKind::kOrientation>
+                          : score_kernel<StageKind::kScale>;
+  kernel<<<blocks, kThreads, 0, stream>>>(stage, begin, end);
   larch::cuda::check_launch("score_kernel");
 }
 
 void keep_stage(const StageView& stage, const Context& context) {
-  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
-  const cudaStream_t stream = larch::cuda::stream_of(context.device);
+  const cudaStream_t stream = larch::cuda::stream_for(context.device);
   const Buffer<uint64_t> sorted = sort_keys(stage, context.device);
-  keep_kernel<<<blocks_for(stage.kept), kThreads, 0, stream>>>(stage, sorted.data());
+  keep_kernel<<<blocks_for(stage.kept, kThreads), kThreads, 0, stream>>>(stage, sorted.data());
   larch::cuda::check_launch("keep_kernel");
 }
 
 void make_clusters(const Buffer<ClusterJob>& jobs, const Context& context) {
-  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
   cluster_kernel<<<static_cast<unsigned>(jobs.size()), kClusterThreads, 0,
-                   larch::cuda::stream_of(context.device)>>>(jobs.data());
+                   larch::cuda::stream_for(context.device)>>>(jobs.data());
   larch::cuda::check_launch("cluster_kernel");
 }
 
 void make_seeds(const Buffer<SeedJob>& jobs, const Context& context) {
-  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
   seed_kernel<<<static_cast<unsigned>(jobs.size()), pose::kMaximumClusters, 0,
-                larch::cuda::stream_of(context.device)>>>(jobs.data());
+                larch::cuda::stream_for(context.device)>>>(jobs.data());
   larch::cuda::check_launch("seed_kernel");
 }
 

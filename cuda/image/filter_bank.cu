@@ -31,8 +31,7 @@ __global__ void sums_kernel(int64_t voxels, const FilterSum* sums) {
 
 void filter(const FilterJob& job, const Context& context) {
   const Device& device = context.device;
-  const cudaStream_t stream = larch::cuda::stream_of(device);
-  LARCH_CUDA_CHECK(cudaSetDevice(device.index));
+  const cudaStream_t stream = larch::cuda::stream_for(device);
   // Everything is on the device before the first kernel, so that they follow each other closely.
   const Buffer<FilterInput> inputs(device, job.inputs);
   const Buffer<FilterPass> passes[3] = {

@@ -10,6 +10,8 @@
 namespace larch::image::cuda {
 namespace {
 
+using larch::cuda::blocks_for;
+
 constexpr int kWarp = 32;
 
 /// Running sums of one element of `count` planes, which are `stride` elements apart. Reads several
@@ -198,10 +200,6 @@ ChannelKernel channel_kernel_of(ChannelKind kind) {
       return channel_kernel<ChannelKind::kDerivativeZ>;
   }
   throw UsageError("image::integrate: unknown channel");
-}
-
-unsigned blocks_for(int64_t items, int per_block) {
-  return static_cast<unsigned>((items + per_block - 1) / per_block);
 }
 
 /// Integrates images of one size, together.

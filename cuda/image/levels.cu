@@ -29,8 +29,7 @@ dim3 blocks_of(const Vec3i& size) {
 }  // namespace
 
 void make_level(const LevelJob& job, const Context& context) {
-  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
-  const cudaStream_t stream = larch::cuda::stream_of(context.device);
+  const cudaStream_t stream = larch::cuda::stream_for(context.device);
   if (job.coarse.data != nullptr) {
     halve_kernel<<<blocks_of(job.coarse.size), kRow, 0, stream>>>(job.fine, job.coarse);
     larch::cuda::check_launch("halve_kernel");

@@ -49,15 +49,15 @@ void matrix_votes(const MatrixVotesJob& job) {
                             job.matrix.width,
                             weaks.data(),
                             static_cast<int>(job.weaks.size()),
-                            job.bits.empty() ? nullptr : bits.data(),
-                            job.scores.empty() ? nullptr : scores.data()};
+                            bits.data(),
+                            scores.data()};
   constexpr size_t kThreads = 128;
   const dim3 grid(static_cast<unsigned>((job.matrix.rows + kThreads - 1) / kThreads),
                   static_cast<unsigned>((job.weaks.size() + 31) / 32));
   matrix_votes_kernel<<<grid, kThreads, 0, larch::cuda::stream_of(device)>>>(arguments);
   larch::cuda::check_launch("matrix_votes_kernel");
-  if (!job.bits.empty()) bits.download(job.bits);
-  if (!job.scores.empty()) scores.download(job.scores);
+  bits.download(job.bits);
+  scores.download(job.scores);
 }
 
 }  // namespace larch::learning::cuda

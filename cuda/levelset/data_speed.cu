@@ -29,10 +29,9 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void make_data_speed(const DataSpeed& parts, int16_t* stored, const Context& context) {
-  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
   const auto kernel = parts.rule.is_given ? data_speed_kernel<true> : data_speed_kernel<false>;
   kernel<<<static_cast<uint32_t>(parts.layout.bricks()), kThreads, 0,
-           larch::cuda::stream_of(context.device)>>>(parts, stored);
+           larch::cuda::stream_for(context.device)>>>(parts, stored);
   larch::cuda::check_launch("levelset data_speed_kernel");
 }
 

@@ -10,6 +10,8 @@
 namespace larch::tree::cuda {
 namespace {
 
+using larch::cuda::blocks_for;
+
 constexpr int kColumns = static_cast<int>(learning::kCudaWidth);
 
 /// The kernels read this of a job: it is of the open leaves [first, first + count) of a portion.
@@ -98,16 +100,11 @@ __global__ void route_kernel(const uint8_t* codes, int64_t rows, uint32_t* node,
   node[row] = route.node(code);
 }
 
-unsigned blocks_for(int64_t items, int threads) {
-  return static_cast<unsigned>((items + threads - 1) / threads);
-}
-
 }  // namespace
 
 void split_leaves(const SplitJob& job) {
   const Device& device = job.context.device;
-  const cudaStream_t stream = larch::cuda::stream_of(device);
-  LARCH_CUDA_CHECK(cudaSetDevice(device.index));
+  const cudaStream_t stream = larch::cuda::stream_for(device);
   const size_t slots = job.columns.slots.size();
   const int64_t least = job.rule.histogram_bytes(slots);
   const auto leaves = static_cast<uint32_t>(job.best.size());

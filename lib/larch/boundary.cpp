@@ -64,12 +64,7 @@ std::string check_inside(const Mesh& start, const Grid& grid, const std::string&
   const std::string what = "the start" + (structure.empty() ? "" : " of '" + structure + "'");
   size_t outside = 0;
   for (const Vec3d& at : start.vertices_mm) {
-    const Vec3d index = index_from_world(grid, at);
-    bool is_inside = true;
-    for (int axis = 0; axis < 3; ++axis) {
-      is_inside = is_inside && index[axis] >= -0.5 && index[axis] <= grid.size[axis] - 0.5;
-    }
-    outside += is_inside ? 0 : 1;
+    outside += grid.holds(index_from_world(grid, at)) ? 0 : 1;
   }
   if (outside == start.vertices_mm.size()) {
     throw InputError(what + " lies outside of the image; is it of another image or frame?");

@@ -23,12 +23,6 @@
 namespace larch {
 namespace {
 
-/// Returns the threshold of the settings, or else of the model.
-double threshold_of(const StructureConfig& config, const Model& model) {
-  if (config.threshold) return *config.threshold;
-  return image_model(model).info.measured("threshold").value_or(0.5);
-}
-
 Volume<float> resampled(const Volume<float>& map, const Grid& grid, const Context& context) {
   return image::resample(map, grid, context);
 }
@@ -308,7 +302,8 @@ void find_structure(Job& job, Detection& found, const Context& context) {
   }
   const Volume<float>& probability = job.maps.probability;
   if (probability.empty()) return;
-  const double threshold = threshold_of(config, job.model);
+  const std::optional<double> of_model = image_model(job.model).info.measured("threshold");
+  const double threshold = config.threshold.value_or(of_model.value_or(0.5));
   found.threshold = threshold;
   if (!request.labels) {
     found.voxels = std::count_if(probability.begin(), probability.end(),

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
+#include "larch/core/text.h"
 #include "larch/image/preprocess.h"
 #include "larch/io/image/layers.h"
 #include "larch/models/layout.h"
@@ -18,9 +18,8 @@ namespace {
 
 /// "kept_4mm_position": what a detector's number of candidates is called.
 std::string kept_name(const hdn::Model& model, const hdn::Stage& stage) {
-  char spacing[32];
-  std::snprintf(spacing, sizeof spacing, "%g", model.spacing_mm(stage.level));
-  return std::string("kept_") + spacing + "mm_" + models::enumerator_name(stage.kind);
+  return formatted("kept_%gmm_", model.spacing_mm(stage.level)) +
+         models::enumerator_name(stage.kind);
 }
 
 std::string status_of(const hdn::FoundStructure& found, const hdn::Model& model, size_t s) {

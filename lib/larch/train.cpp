@@ -89,12 +89,10 @@ void fit_boxes(voxels::ForestConfig& forest, std::optional<int> background,
   const features::BoxSpec most;
   if (!forest.reach) forest.reach = std::min(edge, most.reach);
   if (!forest.largest_box) forest.largest_box = std::min(edge, most.largest);
-  char text[160];
-  std::snprintf(text, sizeof text,
-                "forest/reach %d and forest/largest_box %d, for structures of %.0f and images of "
+  context.info(
+      formatted("forest/reach %d and forest/largest_box %d, for structures of %.0f and images of "
                 "%.0f voxels along an edge",
-                *forest.reach, *forest.largest_box, structure, image);
-  context.info(text);
+                *forest.reach, *forest.largest_box, structure, image));
 }
 
 /// Throws UsageError for keys that are not as they are by default, unless they have an effect.
@@ -346,10 +344,7 @@ image::ModelSpace model_space(const std::vector<Grid>& grids, const voxels::Spac
     const Grid turned = image::model_grid(grid, as_stored);
     for (int axis = 0; axis < 3; ++axis) along[axis].push_back(turned.spacing_mm[axis]);
   }
-  for (int axis = 0; axis < 3; ++axis) {
-    std::sort(along[axis].begin(), along[axis].end());
-    space.spacing_mm[axis] = along[axis][along[axis].size() / 2];
-  }
+  for (int axis = 0; axis < 3; ++axis) space.spacing_mm[axis] = median(along[axis]);
   return space;
 }
 
@@ -369,8 +364,7 @@ void choose_classifier(voxels::TrainConfig& config, const std::set<int>& values,
     config.classifier =
         fits(config, ClassifierKind::kTree) ? ClassifierKind::kTree : ClassifierKind::kForest;
   }
-  const bool is_forest = config.classifier == ClassifierKind::kForest;
-  if (!config.labels.border_voxels) config.labels.border_voxels = is_forest ? 0 : 1;
+  if (!config.labels.border_voxels) config.labels.border_voxels = is_forest(config) ? 0 : 1;
 }
 
 void check_keys(const voxels::TrainConfig& config) {

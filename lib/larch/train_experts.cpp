@@ -3,13 +3,13 @@
 #include "larch/train_experts.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include "larch/core/error.h"
+#include "larch/core/text.h"
 #include "larch/experts/atlases.h"
 #include "larch/experts/train.h"
 #include "larch/forest/evaluate.h"
@@ -149,12 +149,10 @@ void keep_better(M& model, experts::Trained trained,
   if (!alone || !better) throw InputError("experts: no voxel of the cases is of a structure");
   const bool kept =
       config.experts == true || std::max(better->dice, voted ? voted->dice : 0) > alone->dice;
-  char text[160];
-  std::snprintf(text, sizeof text,
-                "Dice of cases that were not learned from: trees %.4f, experts %.4f at the "
-                "threshold %.2f%s",
-                alone->dice, better->dice, better->threshold, kept ? "" : "; experts are left out");
-  context.info(text);
+  context.info(formatted(
+      "Dice of cases that were not learned from: trees %.4f, experts %.4f at the "
+      "threshold %.2f%s",
+      alone->dice, better->dice, better->threshold, kept ? "" : "; experts are left out"));
   report.figures.emplace_back("unseen_dice_of_trees", alone->dice);
   report.figures.emplace_back("unseen_dice_of_experts", better->dice);
   if (!kept) {
@@ -166,10 +164,9 @@ void keep_better(M& model, experts::Trained trained,
   if (voted) {
     report.figures.emplace_back("unseen_dice_of_fusion", voted->dice);
     const bool votes = voted->dice > better->dice;
-    std::snprintf(text, sizeof text, "with the votes of %zu atlases %.4f at the threshold %.2f%s",
-                  atlases.size(), voted->dice, voted->threshold,
-                  votes ? "" : "; atlases are left out");
-    context.info(text);
+    context.info(formatted("with the votes of %zu atlases %.4f at the threshold %.2f%s",
+                           atlases.size(), voted->dice, voted->threshold,
+                           votes ? "" : "; atlases are left out"));
     if (votes) better = voted;
     if (!votes) atlases.clear();
   }
@@ -240,9 +237,17 @@ std::vector<experts::TrainingCase> unseen_cases(const M& model, voxels::TrainCon
   return cases;
 }
 
+}  // namespace
+
 template <class M>
-void add(M& model, const voxels::TrainConfig& config, std::vector<voxels::TrainingVolume>& volumes,
-         voxels::TrainReport& report, const Context& context) {
+void add_experts(M& model, const voxels::TrainConfig& config,
+                 std::vector<voxels::TrainingVolume>& volumes, voxels::TrainReport& report,
+                 const Context& context) {
+  for (const auto& [value, name] : config.labels.names) {
+    if (std::is_same_v<M, pbt::Model> && config.needs_experts()) {
+      model.experts.table.push_back({value, name});
+    }
+  }
   constexpr size_t kFewVolumes = 20, kManyVolumes = 60;
   const int parts = structures_of(model);
   const bool fits = parts > 0 && parts <= experts::kMaximumParts && model.components.empty();
@@ -269,22 +274,11 @@ void add(M& model, const voxels::TrainConfig& config, std::vector<voxels::Traini
   }
 }
 
-}  // namespace
-
-void add_experts(pbt::Model& model, const voxels::TrainConfig& config,
-                 std::vector<voxels::TrainingVolume>& volumes, voxels::TrainReport& report,
-                 const Context& context) {
-  if (config.needs_experts()) {
-    for (const auto& [value, name] : config.labels.names)
-      model.experts.table.push_back({value, name});
-  }
-  add(model, config, volumes, report, context);
-}
-
-void add_experts(forest::Model& model, const voxels::TrainConfig& config,
-                 std::vector<voxels::TrainingVolume>& volumes, voxels::TrainReport& report,
-                 const Context& context) {
-  add(model, config, volumes, report, context);
-}
+template void add_experts(pbt::Model&, const voxels::TrainConfig&,
+                          std::vector<voxels::TrainingVolume>&, voxels::TrainReport&,
+                          const Context&);
+template void add_experts(forest::Model&, const voxels::TrainConfig&,
+                          std::vector<voxels::TrainingVolume>&, voxels::TrainReport&,
+                          const Context&);
 
 }  // namespace larch

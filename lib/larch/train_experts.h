@@ -16,10 +16,8 @@ namespace larch {
 /// are better on cases that they did not learn from, with the threshold that is best there. Nobody
 /// may use the volumes afterwards. Throws UsageError and InputError where experts are wanted but
 /// cannot be trained, and Stopped.
-void add_experts(pbt::Model& model, const voxels::TrainConfig& config,
-                 std::vector<voxels::TrainingVolume>& volumes, voxels::TrainReport& report,
-                 const Context& context);
-void add_experts(forest::Model& model, const voxels::TrainConfig& config,
+template <class M>
+void add_experts(M& model, const voxels::TrainConfig& config,
                  std::vector<voxels::TrainingVolume>& volumes, voxels::TrainReport& report,
                  const Context& context);
 

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <functional>
 #include <optional>
 #include <tuple>
@@ -13,6 +12,7 @@
 #include "larch/config/config.h"
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
+#include "larch/core/text.h"
 #include "larch/data/volume.h"
 #include "larch/files/file.h"
 #include "larch/hdn/train/train.h"
@@ -29,12 +29,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int32_t kLongestMap = 128;  ///< voxels of a distance map
-
-std::string text_of(const char* pattern, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, pattern, value);
-  return text;
-}
 
 /// A case with its image in model space.
 struct ReadCase {
@@ -136,7 +130,7 @@ void fit_structure(size_t s, const hdn::HdnConfig& config, std::vector<PosedCase
   }
   warn_of_border(structure.name, cut, "so that its box may be too small", context);
   context.info("'" + structure.name + "' in " + std::to_string(of.size()) +
-               " label maps: mean distance from the mean shape " + text_of("%.2f mm", residual));
+               " label maps: mean distance from the mean shape " + formatted("%.2f mm", residual));
   for (const pose::Symmetry& symmetry : truth.symmetries) {
     if (wanted.symmetric) structure.symmetries.push_back(symmetry.rotation);
   }
@@ -349,9 +343,9 @@ void learn_shape(const std::vector<SurfaceCase>& all, boundary::Model& model,
   model.shape = shape::make_shape_model(accepted, accepted_poses, context);
   context.info("shape of '" + model.structure + "': " + std::to_string(accepted.size()) + " of " +
                std::to_string(all.size()) + " cases, " +
-               text_of("%.2f voxels", report.distance_voxels) + " off their surfaces, " +
+               formatted("%.2f voxels", report.distance_voxels) + " off their surfaces, " +
                std::to_string(model.shape.modes.size()) + " modes with " +
-               text_of("%.0f %%", 100 * model.shape.quality.share) + " of the variance");
+               formatted("%.0f %%", 100 * model.shape.quality.share) + " of the variance");
   if (accepted.size() < shape::kMinimumCases) {
     context.warn("fewer than " + std::to_string(shape::kMinimumCases) +
                  " shapes: the model has a mean and no modes");
@@ -479,8 +473,8 @@ boundary::Model train_structure(const TrainingCases& cases, boundary::BoundaryCo
     digests.push_back(c.image.digest + " " + std::to_string(c.image.group));
   }
   std::string& errors = digests.emplace_back();
-  for (const double v : known.errors.covariance) errors += text_of(" %a", v);
-  for (const double v : known.errors.mean) errors += text_of(" %a", v);
+  for (const double v : known.errors.covariance) errors += formatted(" %a", v);
+  for (const double v : known.errors.mean) errors += formatted(" %a", v);
   const models::TrainingCheckpoint<boundary::PartialTraining> checkpoint(
       run.checkpoint, run.resume, models::fingerprint(settings, context.seed, digests),
       [](const boundary::PartialTraining& partial) {

@@ -154,7 +154,7 @@ std::vector<size_t> check_launch(StageKind kind, const std::vector<Part>& parts)
     std::stable_sort(slots.begin(), slots.end(),
                      [&](uint64_t p, uint64_t q) { return b.keys[p] >> 24 > b.keys[q] >> 24; });
     const auto score_of = [&](uint64_t slot) {
-      return tree::from_ordered_bits(score_bits_of_key(b.keys[slot]));
+      return from_ordered_bits(score_bits_of_key(b.keys[slot]));
     };
     const float least = slots.empty() ? 0 : least_score(s, kind, score_of(slots[0]));
     std::erase_if(slots, [&](uint64_t slot) { return score_of(slot) < least; });

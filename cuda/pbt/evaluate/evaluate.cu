@@ -9,16 +9,10 @@
 namespace larch::pbt::cuda {
 namespace {
 
-/// A tree that is a single leaf gives one value everywhere.
-__global__ void constant_kernel(WalkArguments a, uint64_t q60, int64_t voxels) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < voxels) store(a, i, a.roi == nullptr || a.roi[i] != 0 ? q60 : 0);
-}
-
 /// The mean of an ensemble's trees from their sum, which is 0 outside the region of interest.
-__global__ void mean_kernel(WalkArguments a, const uint64_t* sum, uint64_t trees, int64_t voxels) {
+__global__ void mean_kernel(WalkArguments a, const uint64_t* sum, uint64_t trees) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < voxels) store(a, i, tree::ensemble_mean_q60(sum[i], trees));
+  if (i < a.out.voxels()) store(a, i, tree::ensemble_mean_q60(sum[i], trees));
 }
 
 /// One thread per word of a stream: adds the offsets of its taps in the channels of the image.
@@ -37,13 +31,13 @@ __global__ void place_kernel(const __grid_constant__ WalkArguments a, const feat
 
 /// Leads the voxels through the trees of a job. Their posteriors, or the means of an ensemble's, go
 /// to the output.
-void walk_trees(const EvaluateJob& job, WalkArguments arguments, int64_t items,
-                const Device& device) {
+void walk_trees(const EvaluateJob& job, WalkArguments arguments, const Device& device) {
   const auto& plan = static_cast<const Plan&>(*job.plan);
   const auto walk = job.walk == Walk::kStack   ? stack_walk
                     : job.walk == Walk::kQueue ? queue_walk
                                                : tile_walk;
   const cudaStream_t stream = larch::cuda::stream_of(device);
+  const int64_t voxels = arguments.out.voxels();
   const auto walk_tree = [&](const TreePlan& tree) {
     const bool tiled = walk == tile_walk && tree.tiling;
     const PackedTree& packed = tiled ? tree.tiled : tree.direct;
@@ -57,19 +51,17 @@ void walk_trees(const EvaluateJob& job, WalkArguments arguments, int64_t items,
       larch::cuda::check_launch("place_kernel");
       arguments.tree.stream = placed.data();
     }
-    if (!tree.is_leaf()) return walk(WalkJob{tree, job.queue_items, device}, arguments);
-    constant_kernel<<<blocks_for(items, 256), 256, 0, stream>>>(
-        arguments, static_cast<uint64_t>(tree::kOneQ30) * tree.root_q, items);
-    larch::cuda::check_launch("constant_kernel");
+    // A tree that is one leaf reads no channel.
+    (tree.nodes[0].n_weak == 0 ? stack_walk : walk)({tree, job.queue_items, device}, arguments);
   };
   if (plan.trees.size() == 1) return walk_tree(plan.trees[0]);
-  Buffer<uint64_t> sum(device, static_cast<size_t>(items));
+  Buffer<uint64_t> sum(device, static_cast<size_t>(voxels));
   sum.set_zero();
   arguments.sum = sum.data();
   for (const TreePlan& tree : plan.trees) walk_tree(tree);
   arguments.sum = nullptr;
-  mean_kernel<<<blocks_for(items, 256), 256, 0, stream>>>(arguments, sum.data(), plan.trees.size(),
-                                                          items);
+  mean_kernel<<<blocks_for(voxels, 256), 256, 0, stream>>>(arguments, sum.data(),
+                                                           plan.trees.size());
   larch::cuda::check_launch("mean_kernel");
 }
 
@@ -78,20 +70,17 @@ void walk_trees(const EvaluateJob& job, WalkArguments arguments, int64_t items,
 void evaluate(const EvaluateJob& job, const Context& context) {
   const Device& device = context.device;
   LARCH_CUDA_CHECK(cudaSetDevice(device.index));
-  const int64_t voxels = static_cast<int64_t>(job.size.x) * job.size.y * job.size.z;
-  Buffer<uint8_t> roi;
-  if (job.roi != nullptr) {
-    roi = Buffer<uint8_t>(device, std::span<const uint8_t>(job.roi, static_cast<size_t>(voxels)));
-  }
   WalkArguments arguments;
+  arguments.out.size = job.size;
+  const auto voxels = static_cast<size_t>(arguments.out.voxels());
+  const Buffer<uint8_t> roi(device, std::span(job.roi, job.roi != nullptr ? voxels : 0));
+  Buffer<float> out(device, voxels);
   arguments.integral = job.integral;
   std::copy(job.layouts.begin(), job.layouts.end(), arguments.layouts);
-  Buffer<float> out(device, static_cast<size_t>(voxels));
-  arguments.out = out.data();
-  arguments.size = job.size;
-  arguments.roi = job.roi != nullptr ? roi.data() : nullptr;
-  walk_trees(job, arguments, voxels, device);
-  out.download(std::span<float>(job.out, out.size()));
+  arguments.out.data = out.data();
+  arguments.roi = roi.data();
+  walk_trees(job, arguments, device);
+  out.download(std::span<float>(job.out, voxels));
 }
 
 }  // namespace larch::pbt::cuda

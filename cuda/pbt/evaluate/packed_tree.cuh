@@ -26,8 +26,8 @@ struct PackedTreeView {
   int32_t node_count = 0;  ///< nodes for tiles are [channel][node], with weak classifiers of each
   const uint4* stream = nullptr;
   const uint32_t* logistic = nullptr;
-  tree::Thresholds thresholds;  ///< of a job
   int32_t depth = 0;
+  tree::Thresholds thresholds{};  ///< of a job
 };
 
 constexpr int kWeightBits = 10;  ///< of a packed tap; the other 22 are its byte offset

@@ -32,8 +32,8 @@ void lay_out(Tiling& t, const std::vector<features::Tap>& boxes) {
 }
 
 /// Returns the tile with the most bricks whose copies fit shared memory; of those the one with the
-/// smallest copy. None if the tree is too deep, weights do not fit the packed form, or the taps
-/// reach so far that too few bricks would share a copy.
+/// smallest copy. None if the tree is one leaf or too deep, weights do not fit the packed form, or
+/// the taps reach so far that too few bricks would share a copy.
 std::optional<Tiling> plan_tiles(const CompiledTree& tree,
                                  std::span<const image::ChannelSpec> channels,
                                  const Device& device) {
@@ -46,7 +46,8 @@ std::optional<Tiling> plan_tiles(const CompiledTree& tree,
   const auto is_out = [](const features::Tap& box) {
     return box.weight < -kLimit || box.weight >= kLimit || box.channel >= kMaximumLevels;
   };
-  if (tree.depth > kTileLevels || std::ranges::any_of(boxes, is_out)) return std::nullopt;
+  if (tree.weaks.empty() || tree.depth > kTileLevels || std::ranges::any_of(boxes, is_out))
+    return std::nullopt;
   Tiling tiling;
   for (size_t c = 0; c < channels.size(); ++c) {
     const auto reads = [c](const TapRange& r) { return static_cast<size_t>(r.channel) == c; };
@@ -55,18 +56,13 @@ std::optional<Tiling> plan_tiles(const CompiledTree& tree,
   }
   constexpr int kFewest = 4;
   std::optional<Tiling> best;
-  for (int x = 1; x <= 4; ++x) {
-    for (int y = 1; y <= 2; ++y) {
-      for (int z = 1; z <= 4; ++z) {
-        tiling.bricks = {x, y, z};
-        lay_out(tiling, boxes);
-        const int bricks = brick_count(tiling), before = best ? brick_count(*best) : kFewest;
-        if (bricks > kMaximumBricks || bricks < before ||
-            tiling.copy_bytes > most_copy_bytes(device))
-          continue;
-        if (!best || bricks > before || tiling.copy_bytes < best->copy_bytes) best = tiling;
-      }
-    }
+  for (int n = 0; n < 32; ++n) {
+    tiling.bricks = {1 + n / 8, 1 + n / 4 % 2, 1 + n % 4};
+    lay_out(tiling, boxes);
+    const int bricks = brick_count(tiling), before = best ? brick_count(*best) : kFewest;
+    if (bricks > kMaximumBricks || bricks < before || tiling.copy_bytes > most_copy_bytes(device))
+      continue;
+    if (!best || bricks > before || tiling.copy_bytes < best->copy_bytes) best = tiling;
   }
   return best;
 }
@@ -83,7 +79,6 @@ std::shared_ptr<const WalkPlan> plan(const Model& model, std::vector<CompiledTre
   for (const CompiledTree& tree : trees) {
     TreePlan& planned = made->trees.emplace_back();
     planned.nodes = tree.nodes;
-    planned.root_q = tree.root_q;
     planned.direct = pack_tree(tree, model.channels, nullptr, device);
     planned.tiling = plan_tiles(tree, model.channels, device);
     const Tiling* tiling = planned.tiling ? &*planned.tiling : nullptr;

@@ -12,15 +12,14 @@ namespace larch::pbt::cuda {
 constexpr int kPasses = 16;
 constexpr int kMaximumBricks = 12;  ///< bricks of a tile: a copy for more would not fit
 constexpr int kTogether = 4;        ///< voxels of a lane that are evaluated at a time
+constexpr int kWarps = 20;          ///< of a block, measured: more hide more latency
 
 /// Voxels of a brick: a pass is a plane of 8 x 1 x 4, whose planes along z are 8 banks apart in the
 /// copy.
-struct Brick {
-  static constexpr int kX = 8, kY = kPasses, kZ = 4;
-};
+constexpr int kBrickX = 8, kBrickY = kPasses, kBrickZ = 4;
 
-inline Vec3i voxels_of(const Tiling& t) {
-  return {t.bricks.x * Brick::kX, t.bricks.y * Brick::kY, t.bricks.z * Brick::kZ};
+LARCH_HD Vec3i voxels_of(const Tiling& t) {
+  return {t.bricks.x * kBrickX, t.bricks.y * kBrickY, t.bricks.z * kBrickZ};
 }
 inline int brick_count(const Tiling& t) {
   return t.bricks.x * t.bricks.y * t.bricks.z;
@@ -45,21 +44,18 @@ struct Lane {
   int lane;
 
   __device__ Vec3i in_tile(int pass) const {
-    const int brick = pass / kPasses;
-    Vec3i at{brick % tiling.bricks.x * Brick::kX,
-             brick / tiling.bricks.x % tiling.bricks.y * Brick::kY,
-             brick / tiling.bricks.x / tiling.bricks.y * Brick::kZ};
-    at.y += pass % kPasses;
+    const Vec3i brick = voxel_of(pass / kPasses, tiling.bricks);
+    const Vec3i at{brick.x * kBrickX, brick.y * kBrickY + pass % kPasses, brick.z * kBrickZ};
     // The bank of an element is x + row y + 8 z modulo 32 (plane strides are 8 banks apart).
     const int turned = (lane - at.x - tiling.copies[0].row * at.y) & 31;
     return at + Vec3i{turned & 7, 0, turned >> 3};
   }
   __device__ Vec3i voxel(int pass) const { return tile + in_tile(pass); }
   __device__ bool in_image(const Vec3i& at) const {
-    return at.x < a.size.x && at.y < a.size.y && at.z < a.size.z;
+    return at.x < a.out.size.x && at.y < a.out.size.y && at.z < a.out.size.z;
   }
   __device__ bool is_wanted(const Vec3i& at) const {
-    return in_image(at) && (a.roi == nullptr || a.roi[linear_index(a.size, at)] != 0);
+    return in_image(at) && (a.roi == nullptr || a.roi[a.out.linear(at)] != 0);
   }
   __device__ uint32_t place(int pass) const {
     const Vec3i at = in_tile(pass);
@@ -159,19 +155,14 @@ __device__ inline void add_votes(const PackedTreeView& tree, const tree::FlatNod
 __device__ inline void stage(const WalkArguments& a, const Tiling& t, int channel,
                              const Vec3i& tile, uint32_t* to_copy) {
   const int lane = static_cast<int>(threadIdx.x % 32);
-  const int warps = static_cast<int>(blockDim.x) / 32;
   const image::IntegralLayout& layout = a.layouts[channel];
   const Copy& copy = t.copies[layout.level];
   const int level = layout.level;
   const Vec3i first =
       Vec3i{tile.x >> level, tile.y >> level, tile.z >> level} + copy.lo + layout.pad;
   const int columns = min(copy.extent.x, layout.stride_size.x - first.x);
-  int y = static_cast<int>(threadIdx.x) / 32, z = 0;
-  while (true) {
-    while (y >= copy.extent.y) {
-      y -= copy.extent.y;
-      ++z;
-    }
+  for (int y = static_cast<int>(threadIdx.x) / 32, z = 0;; y += kWarps) {
+    for (; y >= copy.extent.y; ++z) y -= copy.extent.y;
     if (z >= copy.extent.z) break;
     if (first.y + y < layout.stride_size.y &&
         first.z + z < layout.voxels.z + 2 * layout.pad.z + 1) {
@@ -180,16 +171,14 @@ __device__ inline void stage(const WalkArguments& a, const Tiling& t, int channe
       uint32_t* to = to_copy + copy.row * y + copy.plane * z;
       for (int x = lane; x < columns; x += 32) larch::cuda::copy_word(to + x, from + x);
     }
-    y += warps;
   }
   larch::cuda::wait_for_copies();
 }
 
 /// Returns the first voxel of tile n.
 __device__ inline Vec3i tile_corner(const Tiling& t, int64_t n) {
-  return {static_cast<int>(n % t.tiles.x) * t.bricks.x * Brick::kX,
-          static_cast<int>(n / t.tiles.x % t.tiles.y) * t.bricks.y * Brick::kY,
-          static_cast<int>(n / t.tiles.x / t.tiles.y) * t.bricks.z * Brick::kZ};
+  const Vec3i at = voxel_of(n, t.tiles), voxels = voxels_of(t);
+  return {at.x * voxels.x, at.y * voxels.y, at.z * voxels.z};
 }
 
 }  // namespace larch::pbt::cuda

@@ -13,18 +13,17 @@
 
 namespace larch::pbt::cuda {
 
+using larch::cuda::blocks_for;
+
 // Plans are what this device makes of compiled trees, once and for any number of volumes, streams
 // and threads.
 
 /// A tree on the device.
 struct TreePlan {
   std::vector<tree::FlatNode> nodes;  ///< on the host, for the queue walk
-  uint32_t root_q = 0;                ///< of a tree that is one leaf
   PackedTree direct;                  ///< for taps that are read where they are
   std::optional<Tiling> tiling;       ///< of the tile walk; none where queues take its place
   PackedTree tiled;                   ///< for that walk
-
-  bool is_leaf() const { return nodes[0].n_weak == 0; }
 };
 
 struct Plan final : WalkPlan {
@@ -36,9 +35,8 @@ struct WalkArguments {
   PackedTreeView tree;
   const uint32_t* integral = nullptr;
   image::IntegralLayout layouts[kMaximumChannels];
-  Vec3i size{};
+  VolumeView<float> out;
   const uint8_t* roi = nullptr;
-  float* out = nullptr;
   uint64_t* sum =
       nullptr;  ///< of an ensemble's trees: posteriors are added here, not written to out
 };
@@ -52,10 +50,10 @@ struct WalkJob {
   cudaStream_t stream() const { return larch::cuda::stream_of(device); }
 };
 
-// The walks lead voxels through one tree, whose root is no leaf. All give the same bytes; each
-// returns when its work is queued. In each of them three things are apart: what is visited (tiles
-// of a volume, its voxels one by one, the queues of a list), the node test (ask_node and, in tiles,
-// add_votes), and the leaf (tree::ProbabilityLeaf).
+// The walks lead voxels through one tree, whose root is no leaf except in the stack walk. All give
+// the same bytes; each returns when its work is queued. In each of them three things are apart:
+// what is visited (tiles of a volume, its voxels one by one, the queues of a list), the node test
+// (ask_node and, in tiles, add_votes), and the leaf (tree::ProbabilityLeaf).
 
 /// tile: a block leads a tile of voxels through the tree together, level by level, on a copy of the
 /// integral volume in shared memory. The queue walk takes the place of it where no copy fits.
@@ -67,15 +65,7 @@ void stack_walk(const WalkJob& job, const WalkArguments& arguments);
 /// than can be selected.
 void queue_walk(const WalkJob& job, const WalkArguments& arguments);
 
-inline unsigned blocks_for(int64_t items, int64_t per_block) {
-  return static_cast<unsigned>((items + per_block - 1) / per_block);
-}
-
 #ifdef __CUDACC__
-
-__device__ inline int64_t linear_index(const Vec3i& size, const Vec3i& at) {
-  return at.x + static_cast<int64_t>(size.x) * (at.y + static_cast<int64_t>(size.y) * at.z);
-}
 
 /// Calls use(n) with a number from 1 to 4 as a constant.
 template <class Use>
@@ -92,7 +82,7 @@ __device__ inline void store(const WalkArguments& a, int64_t i, uint64_t q60) {
     a.sum[i] += tree::ensemble_term(q60);
     return;
   }
-  a.out[i] = tree::probability_float(q60);
+  a.out.data[i] = tree::probability_float(q60);
 }
 
 /// Adds the pairs of taps of one weak classifier at N places; all lanes read the same words. All

@@ -74,8 +74,7 @@ __device__ void evaluate_node(const WalkArguments& a, const Level& level, const 
     item[j] = level.items[first + (i < count ? i : 0)];
     if (i >= count) item[j].weight = 0;
     const int64_t voxel = level.voxels != nullptr ? level.voxels[item[j].id] : item[j].id;
-    at[j] = {static_cast<int>(voxel % a.size.x), static_cast<int>(voxel / a.size.x % a.size.y),
-             static_cast<int>(voxel / a.size.x / a.size.y)};
+    at[j] = voxel_of(voxel, a.out.size);
   }
   const tree::FlatNode node = a.tree.nodes[queue.node];
   const auto place = [&](int channel, int64_t(&base)[N]) {
@@ -207,7 +206,7 @@ struct Waiting {
 Waiting work_off(const WalkJob& job, const WalkArguments& arguments, Level level,
                  const std::vector<Queue>& queues, const Buffer<Item>& items) {
   const Device& device = job.device;
-  const Buffer<Queue> queues_on_device(device, std::span<const Queue>(queues));
+  const Buffer<Queue> queues_on_device(device, queues);
   const uint32_t chunks = queues.back().chunk + chunks_of(queues.back().count);
   Buffer<Item> parted(device, size_t{chunks} * 2 * kChunk);
   Buffer<uint32_t> counts(device, 2 * size_t{chunks} + 1);
@@ -243,12 +242,10 @@ Waiting work_off(const WalkJob& job, const WalkArguments& arguments, Level level
 /// the one above goes on, so that each holds what one portion of the level above has left.
 void walk_portion(const WalkJob& job, const WalkArguments& arguments, const Level& level,
                   int64_t first, int64_t count) {
-  const Device& device = job.device;
-  std::vector<Waiting> waiting(1);
-  waiting[0].queues = {{0, 0, 0, count}};
-  waiting[0].items = Buffer<Item>(device, static_cast<size_t>(count));
-  first_items_kernel<<<blocks_for(count, 256), 256, 0, larch::cuda::stream_of(device)>>>(
-      waiting[0].items.data(), first, count);
+  std::vector<Waiting> waiting;
+  waiting.push_back({{{0, 0, 0, count}}, Buffer<Item>(job.device, static_cast<size_t>(count))});
+  first_items_kernel<<<blocks_for(count, 256), 256, 0, job.stream()>>>(waiting[0].items.data(),
+                                                                       first, count);
   larch::cuda::check_launch("first_items_kernel");
   while (!waiting.empty()) {
     Waiting& deepest = waiting.back();
@@ -263,8 +260,7 @@ void walk_portion(const WalkJob& job, const WalkArguments& arguments, const Leve
 
 void queue_walk(const WalkJob& job, const WalkArguments& arguments) {
   const Device& device = job.device;
-  const Vec3i& size = arguments.size;
-  const int64_t voxels = static_cast<int64_t>(size.x) * size.y * size.z;
+  const int64_t voxels = arguments.out.voxels();
   if (voxels >= kMaximumListed) return stack_walk(job, arguments);
   int64_t count = voxels;
   Buffer<uint32_t> list;
@@ -272,14 +268,14 @@ void queue_walk(const WalkJob& job, const WalkArguments& arguments) {
     list = listed(arguments.roi, voxels, &count, device);
     if (arguments.sum == nullptr) {
       const size_t bytes = static_cast<size_t>(voxels) * sizeof(float);
-      LARCH_CUDA_CHECK(cudaMemsetAsync(arguments.out, 0, bytes, job.stream()));
+      LARCH_CUDA_CHECK(cudaMemsetAsync(arguments.out.data, 0, bytes, job.stream()));
     }
     if (count == 0) return;
   }
   Buffer<unsigned long long> totals(device, static_cast<size_t>(count));
   totals.set_zero();
   Level level{};
-  level.voxels = arguments.roi != nullptr ? list.data() : nullptr;
+  level.voxels = list.data();
   level.totals = totals.data();
   const int64_t step = root_portion(job.queue_items);
   for (int64_t first = 0; first < count; first += step) {

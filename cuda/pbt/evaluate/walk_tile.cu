@@ -16,7 +16,6 @@ namespace larch::pbt::cuda {
 namespace {
 
 constexpr int kMaximumNodes = 1 << (kTileLevels - 1);  ///< inner nodes of a level
-constexpr int kWarps = 20;  ///< of a block, measured: more hide more latency
 
 /// Entries of the lists of a node: its passes and lanes.
 constexpr int kEntries = kMaximumBricks * kPasses * 32;
@@ -174,8 +173,7 @@ __device__ void enter(const Lane& lane, LevelState& state, const Lists& list,
     state.node_count[0] = 1;
   }
   __syncthreads();
-  const int warps = static_cast<int>(blockDim.x) / 32;
-  for (int pass = static_cast<int>(threadIdx.x) / 32; pass < passes; pass += warps) {
+  for (int pass = static_cast<int>(threadIdx.x) / 32; pass < passes; pass += kWarps) {
     totals[pass * 32 + lane.lane] = 0;
     if (!lane.is_wanted(lane.voxel(pass))) continue;
     const int slot = atomicAdd(&state.levels[0].count[0][lane.lane], 1);
@@ -219,8 +217,7 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
         number_children(a.tree, state, which);
       }
       LevelNodes& next = state.levels[1 - which];
-      for (int i = static_cast<int>(threadIdx.x); i < kMaximumNodes * 32;
-           i += static_cast<int>(blockDim.x)) {
+      for (int i = static_cast<int>(threadIdx.x); i < kMaximumNodes * 32; i += 32 * kWarps) {
         next.count[i / 32][i % 32] = 0;
       }
       __syncthreads();
@@ -240,36 +237,26 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
       }
     }
     __threadfence_block();
-    for (int pass = static_cast<int>(threadIdx.x) / 32; pass < passes;
-         pass += static_cast<int>(blockDim.x) / 32) {
+    for (int pass = static_cast<int>(threadIdx.x) / 32; pass < passes; pass += kWarps) {
       const Vec3i at = lane.voxel(pass);
-      if (lane.in_image(at)) {
-        store(a, linear_index(a.size, at), __ldcg(&totals[pass * 32 + lane.lane]));
-      }
+      if (lane.in_image(at)) store(a, a.out.linear(at), __ldcg(&totals[pass * 32 + lane.lane]));
     }
     __syncthreads();  // the copy, the lists and the tile's number are reused
   }
 }
 
-/// Shared memory that a block may ask for at its launch, beside what the kernel declares itself.
-size_t most_shared_memory(const Device& device) {
-  constexpr int kDeclared = 64;  // rounded up
-  return static_cast<size_t>(larch::cuda::most_shared_bytes(device) - kDeclared);
-}
-
 /// Cuts an image into tiles; returns their number.
 int64_t cut(Tiling& t, const Vec3i& size) {
-  const Vec3i voxels = voxels_of(t);
-  for (int axis = 0; axis < 3; ++axis) {
-    t.tiles[axis] = (size[axis] + voxels[axis] - 1) / voxels[axis];
-  }
+  t.tiles = parts_in(size, voxels_of(t));
   return static_cast<int64_t>(t.tiles.x) * t.tiles.y * t.tiles.z;
 }
 
 }  // namespace
 
 size_t most_copy_bytes(const Device& device) {
-  return most_shared_memory(device) - sizeof(LevelState);
+  constexpr int kDeclared = 64;  // the kernel itself declares so much, rounded up
+  return static_cast<size_t>(larch::cuda::most_shared_bytes(device) - kDeclared) -
+         sizeof(LevelState);
 }
 
 void tile_walk(const WalkJob& job, const WalkArguments& arguments) {
@@ -277,13 +264,13 @@ void tile_walk(const WalkJob& job, const WalkArguments& arguments) {
   const Device& device = job.device;
   Tiling t = *job.tree.tiling;
   const int64_t processors = larch::cuda::attribute(cudaDevAttrMultiProcessorCount, device);
-  int64_t all = cut(t, arguments.size);
+  int64_t all = cut(t, arguments.out.size);
   const Vec3i planned = voxels_of(t);
   for (int axis = 2; axis >= 0; --axis) {
     // Half of the processors would be idle otherwise. The strides of copies stay as they are.
     while (2 * all <= processors && t.bricks[axis] > 1) {
       --t.bricks[axis];
-      all = cut(t, arguments.size);
+      all = cut(t, arguments.out.size);
     }
     for (int level = 0; level < kMaximumLevels; ++level) {
       t.copies[level].extent[axis] +=
@@ -292,8 +279,9 @@ void tile_walk(const WalkJob& job, const WalkArguments& arguments) {
   }
   // The attribute belongs to the kernel and not to a launch: it is the same for all, so that
   // threads which launch the kernel side by side do not lower it for each other.
-  LARCH_CUDA_CHECK(cudaFuncSetAttribute(level_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        static_cast<int>(most_shared_memory(device))));
+  LARCH_CUDA_CHECK(
+      cudaFuncSetAttribute(level_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           static_cast<int>(most_copy_bytes(device) + sizeof(LevelState))));
   const auto blocks = static_cast<size_t>(std::min(all, processors));
   const int levels = std::max(1, arguments.tree.depth);
   const size_t nodes = size_t{1} << (levels - 1);

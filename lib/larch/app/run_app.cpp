@@ -136,14 +136,12 @@ void log_end(Console& console, const Outputs& outputs, double seconds) {
     metrics.push_back(metric.name + " " + (figure.empty() ? "n/a" : figure));
   }
   if (!metrics.empty()) console.log(LogLevel::kInfo, config::join(metrics));
-  char time[32];
-  std::snprintf(time, sizeof time, "%.1f s", seconds);
   constexpr size_t kNamed = 6;
   const size_t further = names.size() > kNamed ? names.size() - kNamed : 0;
   names.resize(names.size() - further);
   std::string what = names.empty() ? "done" : "wrote " + config::join(names);
   if (further > 0) what += " and " + std::to_string(further) + " more files";
-  console.log(LogLevel::kInfo, what + " in " + time);
+  console.log(LogLevel::kInfo, what + formatted(" in %.1f s", seconds));
 }
 
 /// Returns the rows with their cells in columns, two spaces apart.

@@ -23,11 +23,6 @@ constexpr size_t kMaximum = mesh::kMaximumTemplateVertices;
 /// The range of displacements shrinks from one iteration of a level to the next.
 constexpr double kRanges[] = {1, 0.75, 0.5, 0.35};
 
-template <class T>
-Buffer<T> there(const std::vector<T>& host, const Device& device) {
-  return Buffer<T>(device, std::span<const T>(host));
-}
-
 /// The buffers of a search for the first shape.
 struct SearchBuffers {
   Buffer<Vec3d> x;
@@ -178,18 +173,18 @@ ResidentModel make_resident(Model model, const Device& device) {
     std::vector<uint16_t> parents;
     for (const auto& four : of.parents) parents.insert(parents.end(), four.begin(), four.end());
     ResidentModel::Level& level = resident.levels.emplace_back();
-    level.rings = there(of.rings, device);
-    level.parents = there(parents, device);
-    level.duals = there(shape::duals_of(model.shape, model.modes(), l), device);
+    level.rings = {device, of.rings};
+    level.parents = {device, parents};
+    level.duals = {device, shape::duals_of(model.shape, model.modes(), l)};
     level.trees = features::resident_trees(stage.features, tree::flatten(stage.trees, {}), device);
-    level.features = there(stage.features, device);
+    level.features = {device, stage.features};
     stage.trees = {};
     stage.features.clear();
   }
   const shape::FlatModes flat = shape::flat_modes(model.shape, model.modes());
-  resident.mean = there(model.shape.mean_mm, device);
-  resident.modes = there(flat.modes, device);
-  resident.deviations = there(flat.deviations, device);
+  resident.mean = {device, model.shape.mean_mm};
+  resident.modes = {device, flat.modes};
+  resident.deviations = {device, flat.deviations};
   resident.model = std::move(model);
   return resident;
 }

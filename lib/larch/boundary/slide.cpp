@@ -19,10 +19,6 @@ constexpr int kSteps = 12;         ///< from the fitted shape to the surface
 constexpr double kDamping = 0.01;  ///< of the pose, which a surface of revolution leaves open
 constexpr size_t kPoseNumbers = 7;
 
-Vec3d unit(const Vec3d& v) {
-  return v / std::max(norm(v), 1e-9);
-}
-
 /// A place on the surface.
 struct Place {
   Vec3d at{}, normal{};
@@ -109,7 +105,7 @@ void Fit::step(const std::vector<Pull>& pulls) {
   for (const Vec3d& p : points) centre += p / static_cast<double>(count);
   const Mat3 back = rotation_matrix(conjugate(at.rotation));
   for (const auto& [v, place, towards] : pulls) {
-    const Vec3d normal = unit(towards), arm = points[v] - centre;
+    const Vec3d normal = towards / std::max(norm(towards), 1e-9), arm = points[v] - centre;
     const Vec3d moment = cross(arm, normal), in_shape = back * normal * at.scale;
     for (int axis = 0; axis < 3; ++axis) {
       const auto k = static_cast<size_t>(axis);

@@ -145,7 +145,7 @@ class LoopRunner {
  public:
   LoopRunner(const CaseLoop& loop, const Context& context)
       : loop_(loop),
-        stop_(context.stop),
+        context_(context),
         whole_(context),
         side_(context),
         threads_(case_threads(loop.count, context)),
@@ -192,7 +192,7 @@ class LoopRunner {
     return memory_bytes > 0 ? std::min(half, memory_bytes) : half;
   }
 
-  bool goes_on() const { return !is_over_ && (stop_ == nullptr || stop_->load() == 0); }
+  bool goes_on() const { return !is_over_ && !context_.stop_requested(); }
 
   CaseSize size_of(size_t item) const {
     try {
@@ -208,9 +208,7 @@ class LoopRunner {
     const bool is_alone = loop_.memory_bytes > 0;
     std::shared_ptr<void> held =
         shared.take(is_alone ? shared.all_parts() : shared.parts_for(voxels));
-    if (stop_ != nullptr && stop_->load() != 0) {
-      throw Stopped("stopped", static_cast<ExitCode>(stop_->load()));
-    }
+    context_.throw_if_stopped("stopped");
     Context context = whole_;
     context.device = device;
     return Turn(std::move(context), std::move(held));
@@ -280,7 +278,7 @@ class LoopRunner {
   }
 
   const CaseLoop& loop_;
-  const std::atomic<int>* stop_;
+  const Context& context_;
   Context whole_, side_;
   int threads_;
   Budget budget_;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <filesystem>
 #include <limits>
 #include <set>
@@ -13,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/core/error.h"
+#include "larch/core/text.h"
 #include "larch/files/file.h"
 #include "larch/io/bytes/message.h"
 
@@ -115,9 +115,7 @@ std::string text_of(const std::string& path, const Json& object, const char* key
 
 /// "<stem>_0001<ending>" of channel 1.
 std::string channel_file(const fs::path& stem, size_t channel, const std::string& ending) {
-  char number[16];
-  std::snprintf(number, sizeof number, "_%04zu", channel);
-  return stem.string() + number + ending;
+  return stem.string() + formatted("_%04zu", channel) + ending;
 }
 
 /// Returns the files of an image of a list "training": itself, or as nnU-Net names one per channel.

@@ -4,24 +4,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <iterator>
 
 #include "larch/cases/case_folder.h"
 #include "larch/config/text.h"
 #include "larch/core/error.h"
+#include "larch/core/text.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/io/mesh/mesh_io.h"
 
 namespace larch::cases {
 namespace {
-
-std::string cell(const char* pattern, double a, double b, double c) {
-  char text[96];
-  std::snprintf(text, sizeof text, pattern, a, b, c);
-  return text;
-}
 
 bool is_image(PathRole kind) {
   return kind == PathRole::kOutputImage || kind == PathRole::kOutputLabelmap;
@@ -354,12 +348,12 @@ void warn_of_unread_columns(const std::string& list, const std::vector<Case>& ca
 
 std::string size_cell(const Grid& grid) {
   if (grid.size.x == 0) return "n/a";  // of an image that cannot be read
-  return cell("%.0fx%.0fx%.0f", grid.size.x, grid.size.y, grid.size.z);
+  return formatted("%dx%dx%d", grid.size.x, grid.size.y, grid.size.z);
 }
 
 std::string spacing_cell(const Grid& grid) {
   if (grid.size.x == 0) return "n/a";
-  return cell("%.4gx%.4gx%.4g", grid.spacing_mm.x, grid.spacing_mm.y, grid.spacing_mm.z);
+  return formatted("%.4gx%.4gx%.4g", grid.spacing_mm.x, grid.spacing_mm.y, grid.spacing_mm.z);
 }
 
 }  // namespace larch::cases

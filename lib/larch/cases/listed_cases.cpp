@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <optional>
 #include <set>
 
@@ -15,6 +14,7 @@
 #include "larch/cases/status_table.h"
 #include "larch/core/context.h"
 #include "larch/core/error.h"
+#include "larch/core/text.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/files/temporaries.h"
@@ -237,13 +237,11 @@ class ListRun {
   }
 
   CaseCells cells_of(size_t i, const Outputs& outputs, double seconds) const {
-    char time[48];
-    std::snprintf(time, sizeof time, "%.3f", seconds);
     const bool is_done = outputs.status_word == "done";
     CaseCells cells{{"id", list_.cases[i].id},
                     {"status", is_done ? "ok" : outputs.status_word},
                     {"message", outputs.status_reason},
-                    {"seconds", time},
+                    {"seconds", formatted("%.3f", seconds)},
                     {"code", std::to_string(code_of(outputs))}};
     for (const std::string& name : program_.figures) cells.emplace_back(name, outputs.figure(name));
     // Not all lists have references: the column stands behind those of all runs.

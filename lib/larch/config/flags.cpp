@@ -86,10 +86,6 @@ std::string bounds_text(const Node& node) {
   return "";
 }
 
-bool is_path_list(const Node& node) {
-  return node.kind == Kind::kVector && node.prototype().path.has_value();
-}
-
 bool is_list_of_lists(const Node& node) {
   return node.kind == Kind::kVector && node.prototype().kind == Kind::kVector;
 }
@@ -109,12 +105,6 @@ Json lists_from_words(const Node& node, const std::vector<std::string>& words,
     }
   }
   return lists;
-}
-
-/// "--edge_scale_mm" may be written "--edge-scale-mm" too.
-std::string with_dashes(std::string flag) {
-  std::replace(flag.begin(), flag.end(), '_', '-');
-  return flag;
 }
 
 }  // namespace
@@ -145,8 +135,9 @@ std::vector<Leaf> leaves(const Node& node, const std::string& prefix) {
 void add_flags(CLI::App& parser, std::vector<Leaf>& items, BoolStyle style) {
   for (Leaf& leaf : items) {
     std::string names = leaf.short_flag;
-    for (const std::string& name :
-         std::set{leaf.flag, with_dashes(leaf.flag), "--" + identifier(leaf.flag)}) {
+    std::string dashed = leaf.flag;  // "--edge_scale_mm" may be written "--edge-scale-mm" too
+    std::ranges::replace(dashed, '_', '-');
+    for (const std::string& name : std::set{leaf.flag, dashed, "--" + identifier(leaf.flag)}) {
       names += (names.empty() ? "" : ",") + name;
     }
     const bool is_bool = leaf.node.kind == Kind::kBool;
@@ -168,7 +159,8 @@ void add_flags(CLI::App& parser, std::vector<Leaf>& items, BoolStyle style) {
 void apply_flags(const std::vector<Leaf>& items) {
   for (const Leaf& leaf : items) {
     if (leaf.given.empty()) continue;
-    if (is_path_list(leaf.node)) {  // a flag that is repeated; names may hold commas
+    // A flag of paths is repeated: names may hold commas.
+    if (leaf.node.kind == Kind::kVector && leaf.node.prototype().path) {
       from_json(leaf.node, Json(leaf.given), leaf.flag);
       continue;
     }

@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/core/device.h"
 
-#include <cstdio>
-
 #include "larch_build.h"
 
 #include "larch/core/dispatch.h"
 #include "larch/core/host_memory.h"
+#include "larch/core/text.h"
 
 namespace larch {
 namespace cuda {  // defined in cuda/core/device.cu, if built
@@ -55,10 +54,8 @@ std::string describe(const Device& device, int threads) {
   if (!device.is_cuda() || !kBuiltWithCuda) {
     return "cpu, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
   }
-  char gib[32];
-  std::snprintf(gib, sizeof gib, "%.1f GiB",
-                static_cast<double>(kTotal(device.index)) / (1024.0 * 1024 * 1024));
-  return kName(device.index) + " (" + to_string(device) + "), " + gib;
+  const double gib = static_cast<double>(kTotal(device.index)) / (1024.0 * 1024 * 1024);
+  return kName(device.index) + " (" + to_string(device) + formatted("), %.1f GiB", gib);
 }
 
 Device choose_device(const std::string& text, std::string* reason) {
@@ -69,17 +66,14 @@ Device choose_device(const std::string& text, std::string* reason) {
     if (reason != nullptr) *reason = count > 0 ? "a CUDA device is present" : why;
     return count > 0 ? Device::cuda(0) : Device::cpu();
   }
-  int index = 0;
-  if (text.rfind("cuda:", 0) == 0) {
-    const std::string number = text.substr(5);
-    if (number.empty() || number.size() > 3 ||
-        number.find_first_not_of("0123456789") != std::string::npos) {
-      throw UsageError("device '" + text + "' is not one of auto, cpu, cuda, cuda:N, cuda:all");
-    }
-    index = std::stoi(number);
-  } else if (text != "cuda") {
+  const std::string number = text == "cuda"                ? "0"
+                             : text.rfind("cuda:", 0) == 0 ? text.substr(5)
+                                                           : "";
+  if (number.empty() || number.size() > 3 ||
+      number.find_first_not_of("0123456789") != std::string::npos) {
     throw UsageError("device '" + text + "' is not one of auto, cpu, cuda, cuda:N, cuda:all");
   }
+  const int index = std::stoi(number);
   const int count = count_with_reason(&why);
   if (count == 0) {
     constexpr const char* kWhatToDo =

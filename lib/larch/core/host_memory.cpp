@@ -6,7 +6,6 @@
 #include <atomic>
 #include <charconv>
 #include <cstdint>
-#include <cstdio>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -14,6 +13,8 @@
 #include <vector>
 
 #include <unistd.h>
+
+#include "larch/core/text.h"
 
 namespace larch {
 namespace {
@@ -196,10 +197,8 @@ void take_groups(const std::string& root, Least& least) {
 }
 
 std::string readable(size_t bytes) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.2f GiB (%zu bytes)",
-                static_cast<double>(bytes) / (1024.0 * 1024 * 1024), bytes);
-  return text;
+  return formatted("%.2f GiB (%zu bytes)", static_cast<double>(bytes) / (1024.0 * 1024 * 1024),
+                   bytes);
 }
 
 }  // namespace

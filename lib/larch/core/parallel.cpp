@@ -8,8 +8,6 @@
 #include <deque>
 #include <exception>
 #include <mutex>
-#include <new>
-#include <system_error>
 #include <thread>
 
 #include <sys/resource.h>
@@ -117,9 +115,7 @@ class Pool {
   bool start_one() {
     try {
       std::thread([this] { serve(); }).detach();
-    } catch (const std::system_error&) {
-      return false;
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {  // of the system, or for want of memory
       return false;
     }
     ++started_;

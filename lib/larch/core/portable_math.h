@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +30,15 @@ constexpr SeriesFactors<count> series_factors(FactorOf factor_of) {
 /// Rounds |x| < 2^51 to the nearest whole number, halves to even, without a call.
 LARCH_HD double nearest_whole(double x) {
   return x + 0x1.8p52 - 0x1.8p52;
+}
+
+/// Returns an integer that is ordered as the float, and back.
+LARCH_HD uint32_t ordered_bits(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
+}
+LARCH_HD float from_ordered_bits(uint32_t ordered) {
+  return std::bit_cast<float>((ordered & 0x80000000U) != 0 ? ordered ^ 0x80000000U : ~ordered);
 }
 
 /// e^x to a relative 1e-15; 0 below -700, e^700 above 700.

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <clocale>
+#include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -27,6 +28,16 @@ inline std::string number_text(double value, int digits) {
   return {text, std::to_chars(text, text + sizeof text, value, format, digits).ptr};
 }
 
+/// Returns what printf prints, in at most 255 characters.
+[[gnu::format(printf, 1, 2)]] inline std::string formatted(const char* pattern, ...) {
+  char text[256];
+  va_list values;
+  va_start(values, pattern);
+  std::vsnprintf(text, sizeof text, pattern, values);
+  va_end(values);
+  return text;
+}
+
 /// Prints a number of bytes for messages: "3.2 GiB", "470 MiB", "12 KiB".
 inline std::string bytes_text(int64_t bytes) {
   double value = static_cast<double>(bytes) / 1024;
@@ -36,9 +47,7 @@ inline std::string bytes_text(int64_t bytes) {
     value /= 1024;
     unit = larger;
   }
-  char text[32];
-  std::snprintf(text, sizeof text, value < 10 ? "%.1f %s" : "%.0f %s", value, unit);
-  return text;
+  return formatted(value < 10 ? "%.1f %s" : "%.0f %s", value, unit);
 }
 
 /// Returns the text for people and for cells of tables: control characters, which a terminal would
@@ -47,13 +56,7 @@ inline std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 32 && byte != 127) {
-      out += c;
-      continue;
-    }
-    char code[8];
-    std::snprintf(code, sizeof code, "\\x%02x", byte);
-    out += code;
+    out += byte >= 32 && byte != 127 ? std::string(1, c) : formatted("\\x%02x", byte);
   }
   return out;
 }

@@ -4,28 +4,22 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "larch/core/error.h"
+#include "larch/core/text.h"
 
 namespace larch {
 namespace {
 
-std::string format(const char* pattern, double a, double b, double c) {
-  char text[128];
-  std::snprintf(text, sizeof text, pattern, a, b, c);
-  return text;
-}
-
 std::string size_text(const Vec3i& s) {
-  return format("%gx%gx%g", s.x, s.y, s.z);
+  return formatted("%gx%gx%g", 1.0 * s.x, 1.0 * s.y, 1.0 * s.z);
 }
 
 }  // namespace
 
 std::string describe(const Grid& grid) {
   return size_text(grid.size) + " voxels of " +
-         format("%gx%gx%g mm", grid.spacing_mm.x, grid.spacing_mm.y, grid.spacing_mm.z);
+         formatted("%gx%gx%g mm", grid.spacing_mm.x, grid.spacing_mm.y, grid.spacing_mm.z);
 }
 
 std::string describe_difference(const Grid& a, const Grid& b, double tolerance) {
@@ -42,13 +36,13 @@ std::string describe_difference(const Grid& a, const Grid& b, double tolerance) 
   if (worst <= tolerance) return {};
   const Vec3d shift = a.origin_mm - b.origin_mm, ds = a.spacing_mm - b.spacing_mm;
   if (first > tolerance) {
-    return "origin differs by " + format("(%g, %g, %g) mm", shift.x, shift.y, shift.z) +
-           format(", %.2g voxels", first, 0, 0);
+    return "origin differs by " + formatted("(%g, %g, %g) mm", shift.x, shift.y, shift.z) +
+           formatted(", %.2g voxels", first);
   }
-  const std::string far = format("the far corner by %g mm, %.2g voxels", worst_mm, worst, 0);
+  const std::string far = formatted("the far corner by %g mm, %.2g voxels", worst_mm, worst);
   for (int axis = 0; axis < 3; ++axis) {
     if (std::abs(ds[axis]) <= 1e-6 * b.spacing_mm[axis]) continue;
-    return "spacing differs by " + format("(%g, %g, %g) mm, ", ds.x, ds.y, ds.z) + far;
+    return "spacing differs by " + formatted("(%g, %g, %g) mm, ", ds.x, ds.y, ds.z) + far;
   }
   return "direction differs, " + far;
 }

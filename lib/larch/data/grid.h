@@ -37,13 +37,14 @@ struct Grid {
   LARCH_HD int64_t linear(const Vec3i& at) const {
     return at.x + static_cast<int64_t>(size.x) * (at.y + static_cast<int64_t>(size.y) * at.z);
   }
-  LARCH_HD Vec3i voxel(int64_t linear_index) const {
-    const int64_t row = linear_index / size.x;
-    return {static_cast<int32_t>(linear_index % size.x), static_cast<int32_t>(row % size.y),
-            static_cast<int32_t>(row / size.y)};
-  }
+  LARCH_HD Vec3i voxel(int64_t linear_index) const { return voxel_of(linear_index, size); }
   LARCH_HD bool contains(const Vec3i& at) const {
     return at.x >= 0 && at.y >= 0 && at.z >= 0 && at.x < size.x && at.y < size.y && at.z < size.z;
+  }
+  /// Tells whether a place lies in the image, up to half a voxel beyond the outermost centres.
+  LARCH_HD bool holds(const Vec3d& index) const {
+    return index.x >= -0.5 && index.y >= -0.5 && index.z >= -0.5 && index.x <= size.x - 0.5 &&
+           index.y <= size.y - 0.5 && index.z <= size.z - 0.5;
   }
   /// |det D| s_x s_y s_z: where the grid is sheared less than the product of the spacings.
   LARCH_HD double voxel_volume_mm3() const {

@@ -61,6 +61,20 @@ LARCH_HD float norm(const Vec3f& a) {
   return sqrtf(dot(a, a));
 }
 
+/// Returns the voxel that lies at place i of a volume in memory.
+template <class Index>
+LARCH_HD Vec3i voxel_of(Index i, const Vec3i& size) {
+  const Index row = i / size.x;
+  return {static_cast<int32_t>(i % size.x), static_cast<int32_t>(row % size.y),
+          static_cast<int32_t>(row / size.y)};
+}
+
+/// Returns along each axis how many parts of a size cover a whole.
+inline Vec3i parts_in(const Vec3i& whole, const Vec3i& part) {
+  const Vec3i last = whole + part - Vec3i{1, 1, 1};
+  return {last.x / part.x, last.y / part.y, last.z / part.z};
+}
+
 /// Widens a box to hold a place.
 template <class T>
 void widen(Vec3<T>& low, Vec3<T>& high, const Vec3<T>& at) {

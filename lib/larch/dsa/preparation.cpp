@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -193,13 +192,11 @@ void open_shutter(const SequenceRequest& request, PreparedSequence& prepared,
   narrow_open(open, source.size, blurred);
   const auto all = static_cast<int64_t>(open.size()), covered = all - count_inside(open);
   if (covered == 0) return;
-  char note[120];
-  std::snprintf(note, sizeof note,
-                "shutter: %s, covers %.1f %% of the frame with %d px of blurred edge",
+  prepared.notes.push_back(
+      formatted("shutter: %s, covers %.1f %% of the frame with %d px of blurred edge",
                 is_given ? "that of the file" : "found",
-                100.0 * static_cast<double>(covered) / static_cast<double>(all), blurred);
-  prepared.notes.emplace_back(note);
-  context.info(note);
+                100.0 * static_cast<double>(covered) / static_cast<double>(all), blurred));
+  context.info(prepared.notes.back());
   prepared.unshuttered = std::move(open);
 }
 

@@ -121,12 +121,6 @@ constexpr int kLowBits = 13, kExact = 64;
 constexpr int kPadded = (kFeatures + kExact - 1) / kExact * kExact;
 static_assert(int64_t{kExact} * kLimit * (kLargestBeta >> kLowBits) <= INT32_MAX);
 
-LARCH_HD Vec3i voxel_of(int64_t i, const Vec3i& size) {
-  const int64_t row = i / size.x;
-  return {static_cast<int32_t>(i % size.x), static_cast<int32_t>(row % size.y),
-          static_cast<int32_t>(row / size.y)};
-}
-
 /// Computes what experts say of the voxels of a band, before it is smoothed.
 struct ReadJob {
   Channels channels{};

@@ -39,8 +39,7 @@ std::array<Vec3i, 2> box_of(const Volume<T>& volume, const Is& is) {
     for (int32_t y = 0; y < size.y; ++y) {
       for (int32_t x = 0; x < size.x; ++x, ++i) {
         if (!is(volume[i])) continue;
-        low = {std::min(low.x, x), std::min(low.y, y), std::min(low.z, z)};
-        high = {std::max(high.x, x), std::max(high.y, y), std::max(high.z, z)};
+        widen(low, high, Vec3i{x, y, z});
       }
     }
   }

@@ -30,11 +30,6 @@ void take(const Buffer<T>& buffer, const Grid& grid, int32_t first, const Grid& 
   }
 }
 
-template <class T>
-T* or_null(Buffer<T>& buffer) {
-  return buffer.empty() ? nullptr : buffer.data();
-}
-
 }  // namespace
 
 ResidentModel::ResidentModel(Model given, const Device& device) : model(std::move(given)) {
@@ -81,10 +76,10 @@ Results evaluate(const ResidentModel& forest, const image::IntegralSet& set, con
   Results out{Buffer<int32_t>(device, voxels * job.leaf_trees),
               Buffer<float>(device, wanted.distribution ? voxels * view.classes : 0),
               Buffer<int32_t>(device, wanted.labels ? voxels : 0)};
-  job.roi = or_null(region);
-  job.leaves = or_null(out.leaves);
-  job.distribution = or_null(out.distribution);
-  job.labels = or_null(out.labels);
+  job.roi = region.data();
+  job.leaves = out.leaves.data();
+  job.distribution = out.distribution.data();
+  job.labels = out.labels.data();
   kEvaluate(device, job, context);
   return out;
 }

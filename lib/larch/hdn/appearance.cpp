@@ -41,10 +41,7 @@ Vec3d box_place(size_t point) {
 double value_at(const FinestImage& image, const Vec3d& at_mm) {
   const Grid& grid = image.voxels->grid();
   const Vec3d index = at_mm / grid.spacing_mm.x;
-  bool is_inside = image.extent.holds(at_mm);
-  for (int axis = 0; axis < 3; ++axis) {
-    is_inside = is_inside && index[axis] >= -0.5 && index[axis] <= grid.size[axis] - 0.5;
-  }
+  const bool is_inside = image.extent.holds(at_mm) && grid.holds(index);
   return is_inside ? image::value_at(*image.voxels, index) : NAN;
 }
 

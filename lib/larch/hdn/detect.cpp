@@ -278,10 +278,7 @@ std::vector<Outcome> Pass::run(const Grid& grid) {
 
 bool leaves_image(const Pose& pose, const Grid& grid) {
   for (int k = 0; k < 8; ++k) {
-    const Vec3d at = index_from_world(grid, corner(pose, k));
-    for (int axis = 0; axis < 3; ++axis) {
-      if (at[axis] < -0.5 || at[axis] > grid.size[axis] - 0.5) return true;
-    }
+    if (!grid.holds(index_from_world(grid, corner(pose, k)))) return true;
   }
   return false;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "larch/core/portable_math.h"
 #include "larch/features/haar_math.h"
 #include "larch/features/steerable/frame_trees.h"
 #include "larch/pose/aggregate_math.h"
@@ -102,7 +103,7 @@ constexpr uint64_t kMaximumSlots = uint64_t{1} << 24;  ///< of a segment
 /// key comes first; a score that is no number is the lowest. A slot without hypothesis has the
 /// score 0, which no number has.
 LARCH_HD uint32_t score_bits(float score) {
-  return score != score ? 1 : tree::ordered_bits(score);
+  return score != score ? 1 : ordered_bits(score);
 }
 LARCH_HD uint64_t sort_key(int32_t segment, float score, uint64_t number) {
   return static_cast<uint64_t>(255 - segment) << 56 |
@@ -167,9 +168,7 @@ LARCH_HD Node node_of(const Segment& s, const LevelViews& level, uint64_t number
   Node node;
   const Vec3i& size = level.size;
   if (s.search == SearchKind::kRoot) {
-    const auto i = static_cast<int64_t>(number);
-    node.voxel = {static_cast<int32_t>(i % size.x), static_cast<int32_t>(i / size.x % size.y),
-                  static_cast<int32_t>(i / (int64_t{size.x} * size.y))};
+    node.voxel = voxel_of(static_cast<int64_t>(number), size);
     node.seed = is_tried(s, level, mm_of_voxel(node.voxel, level.scale)) ? 0 : -1;
     return node;
   }
@@ -335,7 +334,7 @@ LARCH_HD void keep_candidate(const StageView& stage, const uint64_t* sorted, uin
   };
   const uint64_t key = key_at(rank), first = key_at(0);
   const uint32_t least =
-      score_bits(least_score(s, stage.kind, tree::from_ordered_bits(score_bits_of_key(first))));
+      score_bits(least_score(s, stage.kind, from_ordered_bits(score_bits_of_key(first))));
   const auto is_kept = [&](uint64_t k) {
     return !is_empty_key(k) && score_bits_of_key(k) >= least;
   };
@@ -349,7 +348,7 @@ LARCH_HD void keep_candidate(const StageView& stage, const uint64_t* sorted, uin
   Candidate candidate;
   pose_of_slot(stage, s, number, candidate.pose);
   candidate.probability = stage.probabilities[s.first_slot + number];
-  candidate.score = tree::from_ordered_bits(score_bits_of_key(key));
+  candidate.score = from_ordered_bits(score_bits_of_key(key));
   s.out[rank] = candidate;
   if (rank == 0 && s.best != nullptr) *s.best = candidate.probability;
 }

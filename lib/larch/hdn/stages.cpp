@@ -56,11 +56,11 @@ ResidentDetector make_resident(const Detector& detector, const tree::EvaluationR
     for (const features::Tap& tap : features::corner_taps(feature)) taps.push_back(tap);
     first.push_back(static_cast<uint32_t>(taps.size()));
   }
-  resident.taps = Buffer<features::Tap>(device, std::span<const features::Tap>(taps));
-  resident.first_tap = Buffer<uint32_t>(device, std::span<const uint32_t>(first));
-  resident.features = Buffer<features::SteerableFeature>(device, detector.steerable);
-  resident.rotations = Buffer<Quaternion>(device, detector.stage.rotations);
-  resident.log_scales = Buffer<Vec3d>(device, detector.stage.log_scales);
+  resident.taps = {device, taps};
+  resident.first_tap = {device, first};
+  resident.features = {device, detector.steerable};
+  resident.rotations = {device, detector.stage.rotations};
+  resident.log_scales = {device, detector.stage.log_scales};
   return resident;
 }
 
@@ -76,10 +76,8 @@ LevelImages make_level_images(const std::vector<image::LevelImage>& pyramid, int
   if (spec.channels.empty()) return images;
   const std::vector<image::IntegralLayout> layouts =
       image::layouts_for(own.size, spec.channels, spec.reach);
-  images.layouts = Buffer<image::IntegralLayout>(context.device,
-                                                 std::span<const image::IntegralLayout>(layouts));
-  images.integral =
-      Buffer<uint32_t>(context.device, static_cast<size_t>(image::total_elements(layouts)));
+  images.layouts = {context.device, layouts};
+  images.integral = {context.device, static_cast<size_t>(image::total_elements(layouts))};
   image::integrate_resident(own.voxels, own.size, spec.channels, spec.padding, layouts,
                             images.integral, context);
   images.views.layouts = images.layouts.data();
@@ -118,17 +116,10 @@ void score_slots(const StageView& stage, uint64_t first, uint64_t last, const Co
 }  // namespace
 
 void score_stage(const StageView& stage, uint64_t begin, uint64_t end, const Context& context) {
-  switch (stage.kind) {
-    case StageKind::kPosition:
-      score_slots<StageKind::kPosition>(stage, begin, end, context);
-      break;
-    case StageKind::kOrientation:
-      score_slots<StageKind::kOrientation>(stage, begin, end, context);
-      break;
-    case StageKind::kScale:
-      score_slots<StageKind::kScale>(stage, begin, end, context);
-      break;
-  }
+  const auto score = stage.kind == StageKind::kPosition      ? score_slots<StageKind::kPosition>
+                     : stage.kind == StageKind::kOrientation ? score_slots<StageKind::kOrientation>
+                                                             : score_slots<StageKind::kScale>;
+  score(stage, begin, end, context);
 }
 
 void keep_stage(const StageView& stage, const Context&) {

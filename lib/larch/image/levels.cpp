@@ -65,8 +65,7 @@ std::vector<LevelImage> make_levels(VolumeView<const int16_t> voxels, int halvin
   std::vector<LevelImage> levels(static_cast<size_t>(halvings) + 1);
   const auto count = [](const Vec3i& s) { return static_cast<size_t>(int64_t{s.x} * s.y * s.z); };
   levels[0].size = voxels.size;
-  levels[0].voxels =
-      Buffer<int16_t>(context.device, std::span<const int16_t>(voxels.data, count(voxels.size)));
+  levels[0].voxels = {context.device, std::span(voxels.data, count(voxels.size))};
   for (size_t l = 0; l < levels.size(); ++l) {
     LevelImage& fine = levels[l];
     fine.extent = extent;

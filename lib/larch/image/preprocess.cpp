@@ -3,7 +3,6 @@
 #include "larch/image/preprocess.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -248,12 +247,6 @@ void resample_into(const Volume<float>& source, const Grid& target, const Contex
   });
 }
 
-/// Returns a number whose order is that of the floats.
-uint32_t ordered_bits(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
-}
-
 /// Returns the values with `ranks` values below them in sorted order, by counting, first the upper
 /// and then the lower half of the bits: a volume may be too large to be copied and sorted.
 std::array<double, 2> order_statistics(const Volume<float>& values, std::array<int64_t, 2> ranks) {
@@ -274,8 +267,7 @@ std::array<double, 2> order_statistics(const Volume<float>& values, std::array<i
   for (int k = 0; k < 2; ++k) {
     uint32_t low = 0;
     while (ranks[k] >= lower[k][low]) ranks[k] -= lower[k][low++];
-    const uint32_t bits = high[k] << 16 | low;
-    found[k] = std::bit_cast<float>((bits & 0x80000000u) != 0 ? bits & 0x7fffffffu : ~bits);
+    found[k] = from_ordered_bits(high[k] << 16 | low);
   }
   return found;
 }

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <string>
+
+#include "larch/core/text.h"
 
 namespace larch::models {
 namespace {
@@ -60,9 +61,7 @@ std::string title_of(const pbt::Model& model) {
   for (auto [name, value] : model.info.validation) {
     if (name == "volumes" || name.starts_with("depth ")) continue;
     std::replace(name.begin(), name.end(), '_', ' ');
-    char text[40];
-    std::snprintf(text, sizeof text, " %.5g", value);
-    title += ", held-out " + name + text;
+    title += ", held-out " + name + formatted(" %.5g", value);
   }
   return title;
 }

@@ -208,11 +208,6 @@ void draw_character(RgbImage& image, int x, int y, char character, int scale, in
   }
 }
 
-/// Lines from each point to the next.
-void draw_lines(RgbImage& image, std::span<const Pixel> points, Rgb colour) {
-  for (size_t i = 1; i < points.size(); ++i) draw_line(image, points[i - 1], points[i], colour);
-}
-
 }  // namespace
 
 void draw_line(RgbImage& image, Pixel from, Pixel to, Rgb colour) {
@@ -230,7 +225,7 @@ void draw_box(RgbImage& image, Pixel corner, Pixel opposite, Rgb colour) {
   if (!is_near(corner) || !is_near(opposite)) return;
   const Pixel right_top{opposite.x, corner.y}, left_bottom{corner.x, opposite.y};
   const Pixel around[] = {corner, right_top, opposite, left_bottom, corner};
-  draw_lines(image, around, colour);
+  for (int side = 0; side < 4; ++side) draw_line(image, around[side], around[side + 1], colour);
 }
 
 void fill_box(RgbImage& image, Pixel corner, Pixel opposite, Rgb colour) {

@@ -98,7 +98,7 @@ RgbImage montage(std::span<const Panel> panels, const MontageOptions& options) {
     // Arrows may end in the gap or in the titles: these are drawn last.
     if (k > 0) fill_box(image, {left - 4.0, 0}, {left - 1.0, image.height - 1.0}, kBlack);
     fill_box(image, {double(left), 0}, {left + scale.width - 1.0, kTitle - 1.0}, kBlack);
-    draw_text(image, left + 3, 3, panel.title, 1, options.title_colour);
+    draw_text(image, left + 3, 3, panel.title, 1, kWhite);
   }
   return image;
 }

@@ -31,7 +31,6 @@ struct MontageOptions {
   std::array<double, 2> window{0, 0};  ///< [0] and below is black, [1] and above white
   int most_panel_width = 640;          ///< pictures are shrunk to it by whole factors
   double arrow_scale = 1;              ///< arrows are drawn longer than they are
-  Rgb title_colour = kWhite;
 };
 
 /// Returns the panels from left to right, their titles above. Shrunk pixels are means, pictures of

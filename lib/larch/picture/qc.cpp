@@ -93,17 +93,6 @@ void paste(RgbImage& picture, int left, int top, const RgbImage& own) {
   }
 }
 
-/// Draws a view on a canvas of its own, which cuts what would run into its neighbours, and puts
-/// that where the view lies, `down` pixels lower.
-template <class F>
-void draw_apart(RgbImage& picture, SliceView view, int down, F&& draw) {
-  const int left = view.left, top = view.top + down;
-  view.left = view.top = 0;
-  RgbImage own = make_canvas(view.width, view.height);
-  draw(own, view);
-  paste(picture, left, top, own);
-}
-
 }  // namespace
 
 RgbImage qc_picture(const Volume<float>& image, const LabelVolume& labels,
@@ -172,12 +161,15 @@ RgbImage pose_picture(const Volume<float>& image, const std::string& title,
     if (!one.pose && !(shows_middle && &one == &all.back())) continue;
     const Vec3i slices = one.pose ? slices_at(grid, one.pose->centre_mm) : middle;
     for (SliceView view : views) {
+      // A canvas of its own cuts what would run into the neighbours of a view.
+      const int left = view.left, down = view.top;
+      view.left = view.top = 0;
       view.position = slices[view.normal];
-      draw_apart(picture, view, top, [&](RgbImage& own, const SliceView& at) {
-        draw_slice(own, at, image, shown);
-        if (one.pose) draw_box_of(own, at, *one.pose, one.colour);
-        draw_sides(own, at);
-      });
+      RgbImage own = make_canvas(view.width, view.height);
+      draw_slice(own, view, image, shown);
+      if (one.pose) draw_box_of(own, view, *one.pose, one.colour);
+      draw_sides(own, view);
+      paste(picture, left, top + down, own);
     }
     top += row.height;
   }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "larch/boundary.h"
 #include "larch/cases/labelmaps.h"
 #include "larch/core/error.h"
+#include "larch/core/text.h"
 #include "larch/files/file.h"
 #include "larch/image.h"
 #include "larch/io/image/layers.h"
@@ -210,12 +210,11 @@ std::vector<Figure> figures_of(const RefinedBoundary& found) {
 std::string message_of(const RefinementJob& job, size_t k) {
   const RefinedBoundary& found = job.found[k];
   if (found.status == "found") return found.remark;
-  char text[64] = "";
+  std::string text;
   if (found.confidence >= 0) {
-    std::snprintf(text, sizeof text, " (confidence %.2f)", found.confidence);
+    text = formatted(" (confidence %.2f)", found.confidence);
   } else if (found.status != kNoStart) {
-    std::snprintf(text, sizeof text, ": %.0f %% of the vertices find no boundary",
-                  100 * found.without_boundary);
+    text = formatted(": %.0f %% of the vertices find no boundary", 100 * found.without_boundary);
   }
   return "'" + job.structures[k].name + "' is " + found.status + text +
          (found.remark.empty() ? "" : "; " + found.remark);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <optional>
 #include <set>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "larch/boundary/train/train.h"
 #include "larch/cases/images.h"
 #include "larch/config/text.h"
+#include "larch/core/text.h"
 #include "larch/mesh/sphere_template.h"
 #include "larch/models/model_file.h"
 #include "larch/picture/qc.h"
@@ -62,8 +62,7 @@ RgbImage modes_picture(const std::vector<boundary::Model>& structures) {
     const std::string of = structures.size() > 1 ? model.structure + ": " : "";
     for (size_t mode = 0; mode < std::clamp<size_t>(shape.modes.size(), 1, most); ++mode) {
       for (const double deviations : {-2.0, 0.0, 2.0}) {
-        char text[64];
-        std::snprintf(text, sizeof text, "mode %zu, %+.0f sd", mode + 1, deviations);
+        const auto text = formatted("mode %zu, %+.0f sd", mode + 1, deviations);
         tiles.push_back(
             {mode_shape(shape, mode, deviations), of + (deviations == 0 ? "mean" : text)});
       }

@@ -3,7 +3,6 @@
 #include "larch/pipeline/hdn_detection.h"
 
 #include <cmath>
-#include <cstdio>
 #include <memory>
 #include <utility>
 
@@ -11,6 +10,7 @@
 
 #include "larch/cases/labelmaps.h"
 #include "larch/core/error.h"
+#include "larch/core/text.h"
 #include "larch/files/file.h"
 #include "larch/image.h"
 #include "larch/picture/qc.h"
@@ -33,9 +33,7 @@ struct PoseJob {
 /// "found, confidence 0.93".
 std::string status_of(const DetectedPose& p) {
   if (!std::isfinite(p.confidence)) return p.status;
-  char text[32];
-  std::snprintf(text, sizeof text, ", confidence %.2f", p.confidence);
-  return p.status + text;
+  return p.status + formatted(", confidence %.2f", p.confidence);
 }
 
 RgbImage picture_of(const PoseJob& job) {

@@ -3,7 +3,6 @@
 #include "larch/pipeline/hdn_training.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <set>
 #include <utility>
 
@@ -11,6 +10,7 @@
 
 #include "larch/cases/images.h"
 #include "larch/core/error.h"
+#include "larch/core/text.h"
 #include "larch/hdn/train/train.h"
 #include "larch/image/preprocess.h"
 #include "larch/io/image/image.h"
@@ -78,9 +78,8 @@ std::vector<double> recall(const hdn::StageReport& stage, int most) {
 }
 
 std::string name_of(const hdn::StageReport& stage, const hdn::Model& model) {
-  char mm[32];
-  std::snprintf(mm, sizeof mm, "%.4g", model.spacing_mm(stage.level));
-  return stage.structure + ", " + mm + " mm, " + models::enumerator_name(stage.kind);
+  return stage.structure + formatted(", %.4g mm, ", model.spacing_mm(stage.level)) +
+         models::enumerator_name(stage.kind);
 }
 
 RgbImage recall_plot(const hdn::TrainReport& report, const hdn::Model& model) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <map>
 #include <memory>
@@ -16,6 +15,7 @@
 
 #include "larch/cases/labelmaps.h"
 #include "larch/core/error.h"
+#include "larch/core/text.h"
 #include "larch/files/file.h"
 #include "larch/image.h"
 #include "larch/picture/qc.h"
@@ -117,10 +117,8 @@ std::string candidates_tsv(const Volume<float>& probability, int64_t count) {
   for (const Candidate& c : top_candidates(probability, count)) {
     const Vec3i at = probability.grid().voxel(c.voxel);
     const Vec3d p = world_from_index(probability.grid(), at.cast<double>());
-    char line[256];
-    std::snprintf(line, sizeof line, "%d\t%d\t%d\t%d\t%.4f\t%.4f\t%.4f\t%.6f\n", rank++, at.x, at.y,
-                  at.z, p.x, p.y, p.z, static_cast<double>(c.probability));
-    text += line;
+    text += formatted("%d\t%d\t%d\t%d\t%.4f\t%.4f\t%.4f\t%.6f\n", rank++, at.x, at.y, at.z, p.x,
+                      p.y, p.z, static_cast<double>(c.probability));
   }
   return text;
 }

@@ -3,7 +3,6 @@
 #include "larch/pipeline/pbt_training.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <map>
@@ -21,6 +20,7 @@
 #include "larch/cases/case_page.h"
 #include "larch/cases/images.h"
 #include "larch/core/error.h"
+#include "larch/core/text.h"
 #include "larch/detect.h"
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
@@ -293,10 +293,8 @@ Plan plan_training(const TrainingFiles& files, voxels::TrainConfig config, const
   grids.reserve(surveyed.size());
   for (const SurveyedCase& s : surveyed) grids.push_back(s.grid);
   const image::ModelSpace space = model_space(grids, config.space);
-  char text[96];
-  std::snprintf(text, sizeof text, "model space: voxels of %.4gx%.4gx%.4g mm", space.spacing_mm.x,
-                space.spacing_mm.y, space.spacing_mm.z);
-  plan.notes.emplace_back(text);
+  const Vec3d& mm = space.spacing_mm;
+  plan.notes.push_back(formatted("model space: voxels of %.4gx%.4gx%.4g mm", mm.x, mm.y, mm.z));
   note_failure(plan, "",
                [&] { plan.notes.push_back(memory_of_training(grids, space, config, context)); });
   return plan;

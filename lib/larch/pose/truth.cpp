@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <set>
 #include <string>
 
 #include "larch/core/error.h"
@@ -321,8 +320,7 @@ PoseTruth fit_poses(std::span<const Volume<uint8_t>> masks, OrientationKind kind
 Volume<uint8_t> structure_mask(const LabelVolume& labels, std::span<const int32_t> values) {
   std::vector<int32_t> wanted(values.begin(), values.end());
   if (wanted.empty()) {
-    const std::set<int32_t> all(labels.begin(), labels.end());
-    for (const int32_t value : all) {
+    for (const int32_t value : labels_in(labels)) {
       if (value != 0) wanted.push_back(value);
     }
   }
@@ -344,11 +342,7 @@ Volume<uint8_t> mask_of(const LabelVolume& labels, std::span<const int32_t> valu
     return std::find(values.begin(), values.end(), v) != values.end();
   };
   const Grid& grid = labels.grid();
-  Vec3i low = grid.size, high{-1, -1, -1};
-  for (int64_t i = 0; i < labels.voxels(); ++i) {
-    if (labels[i] == 0 || !is_wanted(labels[i])) continue;
-    widen(low, high, grid.voxel(i));
-  }
+  auto [low, high] = filters::box_of(labels, [&](int32_t v) { return v != 0 && is_wanted(v); });
   if (high.x < 0) return {};
   Grid part = grid;
   for (int axis = 0; axis < 3; ++axis) {

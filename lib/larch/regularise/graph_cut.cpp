@@ -6,13 +6,13 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
+#include "larch/core/text.h"
 #include "larch/regularise/band.h"
 #include "larch/regularise/max_flow.h"
 
@@ -431,12 +431,10 @@ void check_lambda(const GraphCutConfig& config, const Grid& grid) {
     dearest_mm2 = std::max(dearest_mm2, edge.area_mm2);
   const double most = kMaximumCapacity / kUnit * grid.voxel_volume_mm3() / dearest_mm2;
   if (config.lambda_mm <= most) return;
-  char text[192];
-  std::snprintf(text, sizeof text,
-                "graph cut: lambda_mm = %g is too large for voxels of %gx%gx%g mm; give at most %g",
-                config.lambda_mm, grid.spacing_mm.x, grid.spacing_mm.y, grid.spacing_mm.z,
-                std::floor(most * 1000) / 1000);
-  throw UsageError(text);
+  const Vec3d& mm = grid.spacing_mm;
+  throw UsageError(
+      formatted("graph cut: lambda_mm = %g is too large for voxels of %gx%gx%g mm; give at most %g",
+                config.lambda_mm, mm.x, mm.y, mm.z, std::floor(most * 1000) / 1000));
 }
 
 Volume<uint8_t> graph_cut(const Volume<float>& probability, const Volume<float>* image,

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/core/portable_math.h"
+#include "larch/core/text.h"
 #include "larch/data/symmetric_matrix.h"
 #include "larch/mesh/sphere_template.h"
 #include "larch/pose/distance_map.h"
@@ -212,10 +212,8 @@ void judge(const Volume<float>& distance_mm, const Field& field, CorrespondedCas
   out.flipped = mesh::flipped_triangles(mesh::kTemplateLevels - 1, out.vertices_mm);
   out.flipped_strictly = count_strictly_flipped(field, out.vertices_mm);
   out.rejection.clear();
-  char text[64];
   if (!(out.distance_voxels < kMaximumDistance)) {
-    std::snprintf(text, sizeof text, "%.2f voxels off the surface", out.distance_voxels);
-    out.rejection = text;
+    out.rejection = formatted("%.2f voxels off the surface", out.distance_voxels);
   } else if (out.flipped > 0) {
     out.rejection = std::to_string(out.flipped) + " flipped triangles";
   }

@@ -29,11 +29,11 @@ FlatTree flatten_tree(const Ensemble& trees, size_t which, std::span<const uint3
   flat.thresholds = thresholds_of(trees, rule);
   flat.logistic = trees.logistic;
   const size_t root = trees.roots[which];
-  flat.root_q = q[root];
   for (size_t i = root; i < trees.end_of_tree(which); ++i) {
     const Node& node = trees.nodes[i];
     flat.depth = std::max(flat.depth, node.depth);
     FlatNode out;
+    out.q_left = out.q_right = q[i];
     if (!node.is_leaf()) {
       const auto left = static_cast<size_t>(node.left), right = static_cast<size_t>(node.right);
       out.left = trees.nodes[left].is_leaf() ? -1 : static_cast<int32_t>(left - root);
@@ -55,7 +55,6 @@ TreeView FlatTree::view() const {
   v.weaks = weaks.data();
   v.logistic = logistic.data();
   v.thresholds = thresholds;
-  v.root_q = root_q;
   return v;
 }
 
@@ -70,16 +69,16 @@ ResidentTrees make_resident(const std::vector<FlatTree>& trees, const Device& de
   ResidentTrees resident;
   std::vector<TreeView> views;
   for (const FlatTree& tree : trees) {
-    resident.nodes.emplace_back(device, std::span<const FlatNode>(tree.nodes));
-    resident.weaks.emplace_back(device, std::span<const FlatWeak>(tree.weaks));
-    resident.logistic.emplace_back(device, std::span<const uint32_t>(tree.logistic));
+    resident.nodes.emplace_back(device, tree.nodes);
+    resident.weaks.emplace_back(device, tree.weaks);
+    resident.logistic.emplace_back(device, tree.logistic);
     TreeView view = tree.view();
     view.nodes = resident.nodes.back().data();
     view.weaks = resident.weaks.back().data();
     view.logistic = resident.logistic.back().data();
     views.push_back(view);
   }
-  resident.views = Buffer<TreeView>(device, std::span<const TreeView>(views));
+  resident.views = {device, views};
   return resident;
 }
 

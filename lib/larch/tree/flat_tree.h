@@ -17,10 +17,8 @@ struct FlatTree {
   std::vector<FlatWeak> weaks;  ///< those of inner nodes, node after node
   std::vector<uint32_t> logistic;
   Thresholds thresholds;
-  uint32_t root_q = 0;  ///< Q30
-  int depth = 0;        ///< of the deepest node
+  int depth = 0;  ///< of the deepest node
 
-  bool is_leaf() const { return nodes[0].n_weak == 0; }
   /// Pointers into this object.
   TreeView view() const;
 };

@@ -119,10 +119,8 @@ void check_forest(const Forest& forest, size_t features) {
 
 ResidentForest make_resident(const Forest& forest, std::span<const ForestNode> nodes,
                              const Device& device) {
-  ResidentForest resident{Buffer<ForestNode>(device, nodes),
-                          Buffer<uint32_t>(device, std::span<const uint32_t>(forest.roots)),
-                          Buffer<uint32_t>(device, leaf_probabilities(forest)),
-                          {}};
+  ResidentForest resident{
+      {device, nodes}, {device, forest.roots}, {device, leaf_probabilities(forest)}, {}};
   resident.view = {resident.nodes.data(), resident.roots.data(), resident.probability.data(),
                    static_cast<uint32_t>(forest.trees()), forest.classes};
   return resident;

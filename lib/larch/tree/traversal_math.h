@@ -13,8 +13,9 @@
 // weight of an item, and the leaf, which takes what ends. All are inlined functors.
 namespace larch::tree {
 
-/// A node as traversals read it. What its children stand for is written here, so that leaves are
-/// never visited.
+/// A node as traversals read it. What its children stand for is written here, so that no leaf but
+/// the root is ever visited. That one has no votes, and its own probability on both sides: however
+/// the weight of an item is split, all of it ends with that probability.
 struct FlatNode {
   int32_t first = 0;                 ///< its first weak classifier, for the node test
   int32_t n_weak = 0;                ///< 0: a leaf
@@ -40,7 +41,6 @@ struct TreeView {
   const FlatWeak* weaks = nullptr;
   const uint32_t* logistic = nullptr;
   Thresholds thresholds;
-  uint32_t root_q = 0;  ///< posterior of a tree whose root is a leaf, Q30
   /// The weak classifiers as lanes of a CPU read them, where a response has votes(tree, node) for
   /// the sum of a node's alphas, each with the sign of its vote; otherwise null.
   const int32_t* columns = nullptr;
@@ -120,7 +120,7 @@ struct ProbabilityLeaf {
   }
 };
 
-/// Leads one item through a tree whose root is no leaf, left before right, with a stack of what
+/// Leads one item through a tree, left before right, with a stack of what
 /// waits: Birkbeck, Sofka, Zhou 2011, Algorithm 2. `test(node, weight)` gives a Split,
 /// `leaf(node, shares)` takes what ends at the children of a node.
 template <class NodeTest, class Leaf>
@@ -153,7 +153,6 @@ LARCH_HD void traverse(const FlatNode* nodes, const NodeTest& test, Leaf& leaf) 
 template <class Value, class Lanes = OneLane>
 LARCH_HD uint64_t tree_posterior(const TreeView& tree, const Value& value,
                                  const Lanes& lanes = {}) {
-  if (tree.nodes[0].n_weak == 0) return static_cast<uint64_t>(kOneQ30) * tree.root_q;
   ProbabilityLeaf leaf;
   traverse(tree.nodes, StrongTest<Value, Lanes>{tree, value, lanes}, leaf);
   return leaf.total;

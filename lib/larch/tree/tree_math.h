@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
 #include "larch/core/host_device.h"
@@ -92,15 +91,6 @@ LARCH_HD uint64_t ensemble_term(uint64_t q60) {
 /// The mean of the trees from the sum of their parts, Q60.
 LARCH_HD uint64_t ensemble_mean_q60(uint64_t sum_q40, uint64_t trees) {
   return (sum_q40 / trees) << 20;
-}
-
-/// Returns an integer that is ordered as the float, and back.
-LARCH_HD uint32_t ordered_bits(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
-}
-LARCH_HD float from_ordered_bits(uint32_t ordered) {
-  return std::bit_cast<float>((ordered & 0x80000000U) != 0 ? ordered ^ 0x80000000U : ~ordered);
 }
 
 /// Output conversions of the accumulated probability, Q60.

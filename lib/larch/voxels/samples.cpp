@@ -98,14 +98,10 @@ std::vector<std::vector<image::IntegralLayout>> common_layouts(
   std::vector<std::vector<image::IntegralLayout>> all;
   for (const Vec3i& size : sizes) all.push_back(image::layouts_for(size, channels, pad));
   for (size_t c = 0; c < channels.size(); ++c) {
-    Vec3i largest{0, 0, 0};
-    for (const auto& layouts : all) {
-      largest.x = std::max(largest.x, layouts[c].stride_size.x);
-      largest.y = std::max(largest.y, layouts[c].stride_size.y);
-    }
-    for (auto& layouts : all) {
-      layouts[c].stride_size.x = largest.x;
-      layouts[c].stride_size.y = largest.y;
+    for (const int axis : {0, 1}) {
+      int32_t largest = 0;
+      for (const auto& layouts : all) largest = std::max(largest, layouts[c].stride_size[axis]);
+      for (auto& layouts : all) layouts[c].stride_size[axis] = largest;
     }
   }
   return all;

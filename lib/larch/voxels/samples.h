@@ -158,10 +158,10 @@ struct SampleSet : tree::Samples {
   int64_t voxel(size_t sample) const {
     return static_cast<int64_t>(id[sample] & ((uint64_t{1} << 40) - 1));
   }
+  using Samples::add;
   void add(size_t in_volume, int64_t at_voxel, bool is_positive, uint64_t its_mass) {
-    id.push_back(static_cast<uint64_t>(in_volume) << 40 | static_cast<uint64_t>(at_voxel));
-    positive.push_back(is_positive ? 1 : 0);
-    mass.push_back(its_mass);
+    add(static_cast<uint64_t>(in_volume) << 40 | static_cast<uint64_t>(at_voxel), is_positive,
+        its_mass);
   }
   /// Keeps the first `count`.
   void truncate(size_t count) {

@@ -3,10 +3,10 @@
 #include "larch/voxels/slabs.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 
 #include "larch/core/error.h"
+#include "larch/core/text.h"
 #include "larch/image/integral.h"
 
 namespace larch::voxels {
@@ -25,9 +25,7 @@ int32_t round_up(int64_t value, int32_t step) {
 }
 
 std::string gibibytes(int64_t bytes) {
-  char text[48];
-  std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
-  return text;
+  return formatted("%.2f GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
 /// Returns what a slab of `core` slices takes on its device.

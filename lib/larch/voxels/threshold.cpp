@@ -3,9 +3,9 @@
 #include "larch/voxels/threshold.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 
+#include "larch/core/text.h"
 #include "larch/voxels/slabs.h"
 
 namespace larch::voxels {
@@ -54,10 +54,8 @@ std::optional<ScoredThreshold> ThresholdSearch::best() const {
 void store_threshold(const ScoredThreshold& best, ModelInfo& info, const Context& context) {
   info.validation.emplace_back("dice", best.dice);
   info.validation.emplace_back("threshold", best.threshold);
-  char text[80];
-  std::snprintf(text, sizeof text, "held-out Dice %.4f at the threshold %.2f, which is stored",
-                best.dice, best.threshold);
-  context.info(text);
+  context.info(formatted("held-out Dice %.4f at the threshold %.2f, which is stored", best.dice,
+                         best.threshold));
 }
 
 }  // namespace larch::voxels

@@ -4,13 +4,13 @@
 
 #include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 
 #include "larch/app/failures.h"
 #include "larch/app/process.h"
 #include "larch/config/json_text.h"
 #include "larch/core/error.h"
+#include "larch/core/text.h"
 #include "larch/files/file.h"
 #include "larch/files/temporaries.h"
 
@@ -129,10 +129,8 @@ std::string Outputs::figure(const std::string& name) const {
 
 std::string figure_text(double value) {
   if (!std::isfinite(value)) return "";
-  char text[32];
   const bool is_whole = std::round(value) == value && std::abs(value) < 1e15;
-  std::snprintf(text, sizeof text, is_whole ? "%.0f" : "%.6g", value);
-  return text;
+  return formatted(is_whole ? "%.0f" : "%.6g", value);
 }
 
 }  // namespace larch

@@ -3,7 +3,6 @@
 #include "larch/app/records/case_record.h"
 
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <set>
 
@@ -11,6 +10,7 @@
 #include "larch/config/json_text.h"
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
+#include "larch/core/text.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 
@@ -143,8 +143,7 @@ Json record_json(const RunRecord& record, const Json& entries) {
 Json structures_json(const Outputs& outputs) {
   Json structures = Json::array();
   for (const ResultStructure& one : outputs.structures) {
-    char colour[8];
-    std::snprintf(colour, sizeof colour, "#%02x%02x%02x", one.rgb[0], one.rgb[1], one.rgb[2]);
+    const auto colour = formatted("#%02x%02x%02x", one.rgb[0], one.rgb[1], one.rgb[2]);
     Json& entry = structures.emplace_back(Json{{"Name", one.name}, {"Color", colour}});
     if (one.volume_ml) entry["VolumeMl"] = *one.volume_ml;
     if (one.dice) entry["Dice"] = *one.dice;

@@ -201,9 +201,8 @@ Places draw_places(const std::vector<TrainingCase>& cases, const Meshes& meshes,
     for (size_t k = 0; k < drawn[c].frames.size(); ++k) {
       places.frames.push_back(drawn[c].frames[k]);
       places.case_of.push_back(static_cast<uint32_t>(c));
-      places.samples.id.push_back(static_cast<uint64_t>(c) << 40 | drawn[c].numbers[k]);
-      places.samples.positive.push_back(drawn[c].positive[k]);
-      places.samples.mass.push_back(uint64_t{1} << 32);
+      places.samples.add(static_cast<uint64_t>(c) << 40 | drawn[c].numbers[k],
+                         drawn[c].positive[k] != 0, uint64_t{1} << 32);
     }
   }
   places.first.push_back(places.frames.size());

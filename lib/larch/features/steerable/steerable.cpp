@@ -106,7 +106,7 @@ struct FrameSource {
 FrameSource make_frame_source(const std::vector<SteerableFeature>& pool,
                               std::span<const SteerableFrame> frames, const SteerableImages& image,
                               const Device& device) {
-  FrameSource s{Buffer<SteerableFeature>(device, pool), Buffer<SteerableFrame>(device, frames), {}};
+  FrameSource s{{device, pool}, {device, frames}, {}};
   s.source = make_steerable_source({s.pool.data(), s.frames.data(), image}, pool.size(), device);
   return s;
 }
@@ -166,8 +166,7 @@ FrameCodes fill_frames(const FramesOfImages& all, const std::vector<SteerableFea
     for (size_t k = 0; k < count; ++k) rows.push_back({at, count, k});
     context.throw_if_stopped("stopped; continue with --resume");
   }
-  codes.rows =
-      Buffer<learning::StoredRow>(context.device, std::span<const learning::StoredRow>(rows));
+  codes.rows = {context.device, rows};
   codes.source = learning::make_stored_source(
       {codes.rows.data(), static_cast<uint32_t>(learning::block_width(context.device))},
       pool.size(), context.device);

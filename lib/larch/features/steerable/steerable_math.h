@@ -160,12 +160,6 @@ LARCH_HD Value between(const Value& a, const Value& b, float t) {
 LARCH_HD SteerableSample between(const SteerableSample& a, const SteerableSample& b, float t) {
   return {between(a.intensity, b.intensity, t), between(a.gradient, b.gradient, t)};
 }
-/// Returns the value between the four voxels (x, y) of a plane that `read` gives.
-template <class Read>
-LARCH_HD auto between_rows(const Read& read, float part_x, float part_y) {
-  const auto row = between(read(0, 0), read(1, 0), part_x);
-  return between(row, between(read(0, 1), read(1, 1), part_x), part_y);
-}
 
 LARCH_HD int32_t rounded(float value) {
   constexpr float kMaximum = 1073741824.0F;
@@ -258,7 +252,6 @@ LARCH_HD PatternPoint point_of(const SteerableFeature& feature) {
 /// Returns the value of a feature at a box.
 LARCH_HD int32_t steerable_value(const SteerableFeature& feature, const SteerableFrame& frame,
                                  const SteerableImages& images) {
-  constexpr float kScale = kValueScale;
   const PatternPoint point = point_of(feature);
   const Vec3i& size = images.sizes[feature.level];
   const int32_t stride[3] = {1, size.x, size.x * size.y};
@@ -275,16 +268,17 @@ LARCH_HD int32_t steerable_value(const SteerableFeature& feature, const Steerabl
   const auto sample = [&](const auto& read) {
     decltype(read(base[0])) plane[2];
     for (int z = 0; z < 2; ++z) {
-      const auto at = [&](int x, int y) {
-        return read(base[x * step[0] + y * step[1] + z * step[2]]);
+      const auto row = [&](int y) {
+        const image::Texel* at = base + (y * step[1] + z * step[2]);
+        return between(read(at[0]), read(at[step[0]]), part[0]);
       };
-      plane[z] = between_rows(at, part[0], part[1]);
+      plane[z] = between(row(0), row(1), part[1]);
     }
     return between(plane[0], plane[1], part[2]);
   };
   if (feature.type == SteerableType::kIntensity) {
     const auto read = [](const image::Texel& t) { return static_cast<float>(t.intensity); };
-    return rounded(sample(read) * kScale);
+    return rounded(sample(read) * kValueScale);
   }
   const SteerableSample s = sample([](const image::Texel& t) {
     return SteerableSample{static_cast<float>(t.intensity),
@@ -293,21 +287,21 @@ LARCH_HD int32_t steerable_value(const SteerableFeature& feature, const Steerabl
   const Vec3f& g = s.gradient;
   switch (feature.type) {
     case SteerableType::kMagnitude:
-      return rounded(norm(g) * kScale);
+      return rounded(norm(g) * kValueScale);
     case SteerableType::kCosine:
       return rounded(cosine_of(dot(g, frame.axes[2]), norm(g)));
     case SteerableType::kGradientX:
-      return rounded(g.x * kScale);
+      return rounded(g.x * kValueScale);
     case SteerableType::kGradientY:
-      return rounded(g.y * kScale);
+      return rounded(g.y * kValueScale);
     case SteerableType::kGradientZ:
-      return rounded(g.z * kScale);
+      return rounded(g.z * kValueScale);
     case SteerableType::kAlongX:
-      return rounded(dot(g, frame.axes[0]) * kScale);
+      return rounded(dot(g, frame.axes[0]) * kValueScale);
     case SteerableType::kAlongY:
-      return rounded(dot(g, frame.axes[1]) * kScale);
+      return rounded(dot(g, frame.axes[1]) * kValueScale);
     case SteerableType::kAlongZ:
-      return rounded(dot(g, frame.axes[2]) * kScale);
+      return rounded(dot(g, frame.axes[2]) * kValueScale);
     default:
       return seed_value(feature.type, s, frame.axes[0], images.unit);
   }

@@ -47,9 +47,7 @@ void add_box(const StageTask& task, size_t c, uint64_t number, const Pose& pose,
   boxes.frames.push_back(features::frame_of(jittered(task, c, number, pose, seed),
                                             task.model.scale(task.stage.level)));
   boxes.case_of.push_back(static_cast<uint32_t>(c));
-  boxes.samples.id.push_back(static_cast<uint64_t>(c) << 40 | number);
-  boxes.samples.positive.push_back(positive ? 1 : 0);
-  boxes.samples.mass.push_back(uint64_t{1} << 32);
+  boxes.samples.add(static_cast<uint64_t>(c) << 40 | number, positive, uint64_t{1} << 32);
 }
 
 /// The box of the truth at the voxels around its centre, where no hypothesis is near it; what the

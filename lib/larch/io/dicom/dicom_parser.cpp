@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <iterator>
 #include <tuple>
@@ -13,6 +12,7 @@
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
 #include "larch/core/host_memory.h"
+#include "larch/core/text.h"
 #include "larch/files/file.h"
 #include "larch/io/bytes/byte_order.h"
 #include "larch/io/bytes/message.h"
@@ -346,9 +346,8 @@ const DicomElement* DicomDataset::find(const DicomTag& tag) const {
   const auto found = std::ranges::lower_bound(elements, tag.number(), {}, &DicomElement::tag);
   if (found == elements.end() || found->tag != tag.number()) return nullptr;
   if (!found->is_ambiguous) return &*found;
-  char number[16] = {};
-  std::snprintf(number, sizeof number, "(%04x,%04x)", unsigned{tag.group}, unsigned{tag.element});
-  bad_header(*path, std::string(tag.name) + " " + number + " stands twice with different values");
+  bad_header(*path, tag.name + formatted(" (%04x,%04x) stands twice with different values",
+                                         unsigned{tag.group}, unsigned{tag.element}));
 }
 
 DicomBytes::DicomBytes(const std::string& path, std::shared_ptr<const std::string> inflated)

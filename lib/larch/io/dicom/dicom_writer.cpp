@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/io/dicom/dicom_writer.h"
 
-#include <array>
 #include <bit>
-#include <cstdio>
 #include <utility>
 
 #include "larch/core/digest.h"
@@ -170,10 +168,8 @@ std::string dicom_uid(std::string_view text) {
   for (size_t half = 0; half < 2; ++half) {
     uint64_t bits = 0;
     for (size_t i = 0; i < 8; ++i) bits = bits << 8 | digest[8 * half + i];
-    std::array<char, 24> digits;
-    std::snprintf(digits.data(), digits.size(), "%018llu",
-                  static_cast<unsigned long long>(bits % 1'000'000'000'000'000'000ULL));
-    uid += digits.data();
+    uid +=
+        formatted("%018llu", static_cast<unsigned long long>(bits % 1'000'000'000'000'000'000ULL));
   }
   return uid;
 }

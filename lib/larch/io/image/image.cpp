@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -211,12 +210,6 @@ struct LabelRange {
   }
 };
 
-template <class T>
-void write_as(const std::string& path, const LabelVolume& labels, int threads) {
-  const auto small = mapped<T>(labels, [](int32_t label) { return label; });
-  io::write_image(path, {labels.grid(), io::component_of<T>(), small.data(), true, threads});
-}
-
 template <class T, class From>
 void write_series_as(const std::string& path, std::span<const Volume<From>> frames,
                      const FrameTimes& times, int threads) {
@@ -373,7 +366,10 @@ void write_labelmap(const std::string& path, const LabelVolume& labels, const La
   std::ranges::for_each(labels, std::ref(range));
   // Labels of the table that happen to be absent count too: all cases of a study get one type.
   for (const LabelEntry& entry : table) range(entry.value);
-  range.with_smallest([&]<class T>(T) { write_as<T>(path, labels, threads); });
+  range.with_smallest([&]<class T>(T) {
+    const auto small = mapped<T>(labels, [](int32_t label) { return label; });
+    io::write_image(path, {labels.grid(), io::component_of<T>(), small.data(), true, threads});
+  });
 }
 
 LabelEntry coloured_label(int32_t value, const std::string& name) {
@@ -445,9 +441,8 @@ void write_label_table(const std::string& path, const LabelTable& table) {
       throw UsageError("cannot write '" + path + "': a table of 3D Slicer has no place for label " +
                        std::to_string(entry.value) + "; end the name with .tsv");
     }
-    char colour[16];
-    std::snprintf(colour, sizeof colour, is_slicer ? "%d %d %d 255" : "#%02x%02x%02x", entry.rgb[0],
-                  entry.rgb[1], entry.rgb[2]);
+    const auto colour = formatted(is_slicer ? "%d %d %d 255" : "#%02x%02x%02x", entry.rgb[0],
+                                  entry.rgb[1], entry.rgb[2]);
     std::string name = entry.name;
     std::replace_if(
         name.begin(), name.end(),

@@ -54,13 +54,6 @@ bool has_not_a_number(const Volume<float>& volume, int threads) {
   return is_found;
 }
 
-/// Host memory as a buffer on the device of the context.
-template <class T>
-Buffer<T> on_device(Buffer<T> host, const Context& context) {
-  if (!context.device.is_cuda()) return host;
-  return Buffer<T>(context.device, std::span<const T>(host.data(), host.size()));
-}
-
 /// Values by brick as an image.
 template <class T>
 Volume<T> as_image(const Buffer<T>& values, const BrickLayout& layout, const Grid& grid,
@@ -90,7 +83,8 @@ Buffer<int16_t> by_brick(const Volume<int16_t>& values, const Context& context) 
   for_rows(layout, context.threads, [&](int64_t to, int64_t from, int32_t count) {
     std::copy_n(values.data() + from, count, host.data() + to);
   });
-  return on_device(std::move(host), context);
+  if (!context.device.is_cuda()) return host;
+  return {context.device, std::span<const int16_t>(host.data(), host.size())};
 }
 
 void set_phi(LevelsetField& field, const Volume<float>& phi, const Context& context) {

@@ -4,42 +4,26 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <string>
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
+#include "larch/core/text.h"
 #include "larch/levelset/step/time_step.h"
 
 namespace larch::levelset {
-namespace {
-
-std::string text_of(const Vec3d& at) {
-  char text[96];
-  std::snprintf(text, sizeof text, "%.4g, %.4g, %.4g", at.x, at.y, at.z);
-  return text;
-}
-
-/// Up to half a voxel beyond the outermost centres.
-bool is_in_image(const Vec3d& index, const Grid& grid) {
-  for (int axis = 0; axis < 3; ++axis) {
-    if (!(index[axis] >= -0.5 && index[axis] <= grid.size[axis] - 0.5)) return false;
-  }
-  return true;
-}
-
-}  // namespace
 
 Ball ball_of(const Sphere& sphere, const Grid& grid, const std::string& name) {
   if (!(sphere.radius > 0) || !std::isfinite(sphere.radius)) {
     throw UsageError(name + ": its radius must be above 0");
   }
   const Vec3d index = sphere.is_index ? sphere.centre : index_from_world(grid, sphere.centre);
-  if (!is_in_image(index, grid)) {
+  if (!grid.holds(index)) {
     const Vec3d& at = sphere.centre;
     const bool is_ras =
-        !sphere.is_index && is_in_image(index_from_world(grid, {-at.x, -at.y, at.z}), grid);
-    throw UsageError(name + ": its centre lies at index " + text_of(index) +
+        !sphere.is_index && grid.holds(index_from_world(grid, {-at.x, -at.y, at.z}));
+    throw UsageError(name + ": its centre lies at index " +
+                     formatted("%.4g, %.4g, %.4g", index.x, index.y, index.z) +
                      ", outside of the image of " + describe(grid) +
                      (is_ras ? "; with the other signs of x and y it lies inside: is it RAS? "
                                "Positions are LPS mm"

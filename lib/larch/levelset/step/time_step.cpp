@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <string>
 
 #include "larch/core/error.h"
+#include "larch/core/text.h"
 
 namespace larch::levelset {
 namespace {
@@ -26,9 +26,7 @@ Vec3d inverse_spacing(const Vec3d& spacing_mm, const Vec3i& size) {
 }  // namespace
 
 std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
+  return formatted("%.4g", value);
 }
 
 double smallest_spacing_mm(const Vec3d& spacing_mm, const Vec3i& size) {

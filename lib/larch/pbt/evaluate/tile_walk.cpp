@@ -79,14 +79,12 @@ class TilePlaces {
   /// The visits of the root, and the voxel of each.
   const Visits& root() const { return root_; }
   int64_t voxel(size_t visit) const { return voxels_[visit]; }
-  size_t place_count() const { return levels[0].sum.size(); }
 
   std::vector<TileLevel> levels;  ///< as in the plan
 
  private:
   /// Channels of a level have the same layout, but for their offsets.
   static void set_bases(TileLevel& level, const image::IntegralLayout& layout);
-  void list_voxels(const Vec3i& corner, const Vec3i& end);
 
   const CpuPlan& plan_;
   const EvaluateJob& job_;
@@ -226,23 +224,6 @@ void TilePlaces::enter(const Vec3i& corner) {
   for (size_t c = 0; c < job_.layouts.size(); ++c) {
     set_bases(levels[plan_.channel_level[c]], job_.layouts[c]);
   }
-  list_voxels(corner, end);
-}
-
-void TilePlaces::set_bases(TileLevel& level, const image::IntegralLayout& layout) {
-  level.bases.clear();
-  for (int z = 0; z < level.size.z; ++z) {
-    for (int y = 0; y < level.size.y; ++y) {
-      for (int s = 0; s < level.slots_in_row; ++s) {
-        level.bases.push_back(
-            layout.element_at_level({level.slot_x(s), level.lo.y + y, level.lo.z + z}) -
-            layout.offset);
-      }
-    }
-  }
-}
-
-void TilePlaces::list_voxels(const Vec3i& corner, const Vec3i& end) {
   root_.clear();
   voxels_.clear();
   for (TileLevel& level : levels) level.place_of.resize(levels[0].sum.size());
@@ -267,6 +248,19 @@ void TilePlaces::list_voxels(const Vec3i& corner, const Vec3i& end) {
   }
 }
 
+void TilePlaces::set_bases(TileLevel& level, const image::IntegralLayout& layout) {
+  level.bases.clear();
+  for (int z = 0; z < level.size.z; ++z) {
+    for (int y = 0; y < level.size.y; ++y) {
+      for (int s = 0; s < level.slots_in_row; ++s) {
+        level.bases.push_back(
+            layout.element_at_level({level.slot_x(s), level.lo.y + y, level.lo.z + z}) -
+            layout.offset);
+      }
+    }
+  }
+}
+
 /// The posteriors of one tile after the other.
 class TileWalker {
  public:
@@ -280,7 +274,12 @@ class TileWalker {
     const size_t trees = plan_.trees.size();
     sum_.assign(root.size(), 0);
     for (const TreePlan& tree : plan_.trees) {
-      lead_through(tree);
+      total_.resize(places_.levels[0].sum.size());
+      for (const Visit& visit : root) total_[static_cast<size_t>(visit.place)] = 0;
+      test_.set_tree(tree);
+      left_.resize(std::max(left_.size(), static_cast<size_t>(tree.compiled.depth) + 1));
+      right_.resize(left_.size());
+      descend(tree.compiled.nodes.data(), tree.compiled.nodes[0], 0, root);
       for (size_t i = 0; i < root.size(); ++i) {
         const uint64_t q60 = total_[static_cast<size_t>(root[i].place)];
         sum_[i] += trees == 1 ? q60 : tree::ensemble_term(q60);
@@ -293,18 +292,6 @@ class TileWalker {
   }
 
  private:
-  void lead_through(const TreePlan& tree) {
-    total_.resize(places_.place_count());
-    for (const Visit& visit : places_.root()) {
-      total_[static_cast<size_t>(visit.place)] =
-          tree.compiled.is_leaf() ? static_cast<uint64_t>(tree::kOneQ30) * tree.compiled.root_q : 0;
-    }
-    if (tree.compiled.is_leaf()) return;
-    test_.set_tree(tree);
-    left_.resize(std::max(left_.size(), static_cast<size_t>(tree.compiled.depth) + 1));
-    right_.resize(left_.size());
-    descend(tree.compiled.nodes.data(), tree.compiled.nodes[0], 0, places_.root());
-  }
   /// All voxels at a node go through it together, left subtree first.
   void descend(const tree::FlatNode* nodes, const tree::FlatNode node, size_t depth,
                const Visits& visits) {
@@ -331,23 +318,17 @@ class TileWalker {
   std::vector<uint64_t> sum_;         // of an ensemble's trees, by visit of the root
 };
 
-Vec3i tile_counts(const Vec3i& size) {
-  const auto count = [](int length, int step) { return (length + step - 1) / step; };
-  return {count(size.x, kTile.x), count(size.y, kTile.y), count(size.z, kTile.z)};
-}
-
 }  // namespace
 
 void tile_walk(const CpuPlan& plan, const EvaluateJob& job, const Context& context) {
-  const Vec3i tiles = tile_counts(job.size);
+  const Vec3i tiles = parts_in(job.size, kTile);
   const int64_t all = static_cast<int64_t>(tiles.x) * tiles.y * tiles.z;
   parallel_for(context.threads, all, fair_grain(context.threads, all, 8),
                [&](int64_t begin, int64_t end) {
                  TileWalker walker(plan, job);
                  for (int64_t t = begin; t < end; ++t) {
-                   walker.run({static_cast<int32_t>(t % tiles.x) * kTile.x,
-                               static_cast<int32_t>(t / tiles.x % tiles.y) * kTile.y,
-                               static_cast<int32_t>(t / tiles.x / tiles.y) * kTile.z});
+                   const Vec3i at = voxel_of(t, tiles);
+                   walker.run({at.x * kTile.x, at.y * kTile.y, at.z * kTile.z});
                  }
                });
 }

@@ -136,11 +136,7 @@ tree::Miner make_miner(Material& m, const Model& start, const std::vector<uint32
       const auto fewest = static_cast<size_t>(m.config.tree.min_class_samples);
       if (frontier.open[k] == 0 || miner.at(k).seen() < fewest) continue;
       mined[k].first = static_cast<uint32_t>(m.samples.size());
-      for (const uint64_t id : miner.at(k).take()) {
-        m.samples.id.push_back(id);
-        m.samples.positive.push_back(0);
-        m.samples.mass.push_back(0);
-      }
+      for (const uint64_t id : miner.at(k).take()) m.samples.add(id, false, 0);
       mined[k].count = static_cast<uint32_t>(m.samples.size()) - mined[k].first;
       all += mined[k].count;
     }
@@ -212,8 +208,7 @@ Model grow_tree(Material& m, const Model& start, const Model& before,
   }
   tree::GrownTree grown = tree::grow(start, task, context);
   if (m.held_out.size() > 0 && m.config.validation.prune) {
-    std::vector<double> posterior;
-    tree::prune(grown.tree, grown.visits, m.held_out, &posterior);
+    tree::prune(grown.tree, grown.visits, m.held_out);
   }
   if (m.samples.size() > drawn) {  // mined ones are this tree's
     m.samples.truncate(drawn);

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "larch/config/config.h"
 #include "larch/config/json_text.h"
 #include "larch/core/error.h"
+#include "larch/core/text.h"
 #include "larch/io/dicom/dicom_writer.h"
 #include "larch/io/image/image.h"
 #include "larch/io/markups/markups.h"
@@ -94,8 +94,7 @@ void add_dicom_series(const OrgansRequest& request, int number, uint64_t seed,
                                dicom_uid(text + " series"),
                                dicom_uid(text + " frame")};
   for (int slice = 0; slice < request.config.size[2]; ++slice) {
-    char name[32];
-    std::snprintf(name, sizeof name, "/%04d.dcm", slice + 1);
+    const auto name = formatted("/%04d.dcm", slice + 1);
     outputs.add(image_name(request.format, number) + name, [=](const std::string& path) {
       write_dicom_slice(path, made().image, slice, names);
     });
@@ -199,9 +198,7 @@ Outputs make_samples(const ScenesRequest& request, const Context& context) {
 }
 
 std::string sample_case_name(int number) {
-  char text[32];
-  std::snprintf(text, sizeof text, "case_%03d", number);
-  return text;
+  return formatted("case_%03d", number);
 }
 
 namespace {

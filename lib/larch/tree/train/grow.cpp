@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -16,6 +15,7 @@
 
 #include "larch/core/context.h"
 #include "larch/core/error.h"
+#include "larch/core/text.h"
 #include "larch/learning/boost.h"
 #include "larch/learning/feature_matrix.h"
 #include "larch/learning/feature_source.h"
@@ -356,10 +356,7 @@ void finish_level(Growth& g, size_t first_node, const Context& context) {
   if (held_out.size() > 0) {
     const HeldOutScore s =
         score(frontier_posteriors(g.partial.tree, g.lists, g.visits, held_out.size()), held_out);
-    char text[128];
-    std::snprintf(text, sizeof text, "depth %d: held-out log-loss %.5f, AUC %.5f", depth,
-                  s.log_loss, s.auc);
-    context.info(text);
+    context.info(formatted("depth %d: held-out log-loss %.5f, AUC %.5f", depth, s.log_loss, s.auc));
   }
   if (g.task.mine && depth > 0 && depth < g.task.config.depth) mine_negatives(g, first_node);
 }

@@ -19,6 +19,11 @@ struct Samples {
   std::vector<uint64_t> mass;
 
   size_t size() const { return id.size(); }
+  void add(uint64_t its_id, bool is_positive, uint64_t its_mass) {
+    id.push_back(its_id);
+    positive.push_back(is_positive ? 1 : 0);
+    mass.push_back(its_mass);
+  }
 };
 
 /// Halves all masses until their sum is below 2^63, where it is 2^64 or more: they count beside

@@ -152,12 +152,12 @@ class Pruner {
     total_mass_ = std::accumulate(held_out.mass.begin(), held_out.mass.end(), 0.0);
   }
 
+  /// Returns how many nodes were turned into leaves.
   size_t run() {
     posterior_ = subtree(0, false);  // first the whole tree as it is
     subtree(0, true);
     return pruned_;
   }
-  std::vector<double> posterior() && { return std::move(posterior_); }
 
  private:
   double q(int32_t node) const { return q_[static_cast<size_t>(node)] * kUnit; }
@@ -224,8 +224,7 @@ void compact(Ensemble& tree) {
   std::vector<int32_t> order{0};
   for (size_t k = 0; k < order.size(); ++k) {
     Node node = tree.nodes[static_cast<size_t>(order[k])];
-    const auto weaks =
-        std::span<const WeakClassifier>(tree.weaks).subspan(node.first_weak, node.n_weak);
+    const std::span<const WeakClassifier> weaks = weaks_of(tree, node);
     node.first_weak = static_cast<uint32_t>(out.weaks.size());
     out.weaks.insert(out.weaks.end(), weaks.begin(), weaks.end());
     for (NodeHistory entry : tree.history) {
@@ -245,13 +244,9 @@ void compact(Ensemble& tree) {
 
 }  // namespace
 
-size_t prune(Ensemble& tree, const std::vector<std::vector<HeldOutVisit>>& visits,
-             const Samples& held_out, std::vector<double>* posterior) {
-  Pruner pruner(tree, visits, held_out);
-  const size_t pruned = pruner.run();
-  *posterior = std::move(pruner).posterior();
-  if (pruned > 0) compact(tree);
-  return pruned;
+void prune(Ensemble& tree, const std::vector<std::vector<HeldOutVisit>>& visits,
+           const Samples& held_out) {
+  if (Pruner(tree, visits, held_out).run() > 0) compact(tree);
 }
 
 }  // namespace larch::tree

@@ -36,9 +36,8 @@ std::vector<std::vector<double>> posteriors_by_depth(const Ensemble& trees,
                                                      size_t count, const Context& context);
 
 /// Reduced-error pruning: turns nodes into leaves, bottom-up, where the held-out log-loss does not
-/// rise by more than 1e-6, and removes what became unreachable. Returns how many nodes were turned,
-/// and the posterior of each held-out sample afterwards.
-size_t prune(Ensemble& tree, const std::vector<std::vector<HeldOutVisit>>& visits,
-             const Samples& held_out, std::vector<double>* posterior);
+/// rise by more than 1e-6, and removes what became unreachable.
+void prune(Ensemble& tree, const std::vector<std::vector<HeldOutVisit>>& visits,
+           const Samples& held_out);
 
 }  // namespace larch::tree

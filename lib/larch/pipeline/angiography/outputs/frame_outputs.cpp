@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <fstream>
 
 #include "larch/core/error.h"
+#include "larch/core/text.h"
 #include "larch/picture/animation.h"
 #include "larch/picture/montage.h"
 
@@ -62,11 +62,8 @@ const char* status_of(const dsa::BlockMatch& match) {
 /// One per axis; those of the third axis for volumes alone.
 template <class T>
 void add_numbers(std::string& text, const char* format, const Vec3<T>& v, bool is_volume) {
-  char number[40];
   for (int axis = 0; axis < (is_volume ? 3 : 2); ++axis) {
-    std::snprintf(number, sizeof number, format, v[axis]);
-    text += number;
-    text += ',';
+    text += formatted(format, v[axis]) + ",";
   }
 }
 
@@ -86,7 +83,6 @@ std::string grid_rows(int frame, const dsa::BlockGrid& grid,
                       std::span<const dsa::BlockMatch> matches, dsa::Metric metric) {
   const bool is_volume = grid.image.z > 1;
   std::string text;
-  char numbers[160];
   for (size_t i = 0; i < matches.size(); ++i) {
     const dsa::BlockMatch& match = matches[i];
     const auto block = static_cast<int32_t>(i);
@@ -96,14 +92,11 @@ std::string grid_rows(int frame, const dsa::BlockGrid& grid,
     add_numbers(text, "%.4f", pixels_of_q16(match.vector), is_volume);
     add_numbers(text, "%.4f", pixels_of_q16(match.found), is_volume);
     const double counted = std::max<double>(match.best.count, 1);
-    std::snprintf(numbers, sizeof numbers, "%.8f,%.8f,%.4f,%.4f,%u,%.4f,",
-                  dsa::similarity_of(match.before, metric), dsa::similarity_of(match.best, metric),
-                  static_cast<double>(match.least_deviation_px),
-                  static_cast<double>(match.most_deviation_px), match.counted,
-                  match.overflow / counted);
-    text += numbers;
-    text += status_of(match);
-    text += '\n';
+    text += formatted("%.8f,%.8f,%.4f,%.4f,%u,%.4f,%s\n", dsa::similarity_of(match.before, metric),
+                      dsa::similarity_of(match.best, metric),
+                      static_cast<double>(match.least_deviation_px),
+                      static_cast<double>(match.most_deviation_px), match.counted,
+                      match.overflow / counted, status_of(match));
   }
   return text;
 }
