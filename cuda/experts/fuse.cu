@@ -114,7 +114,7 @@ __global__ void vote_kernel(const __grid_constant__ FuseJob job, int first,
 
 void fuse(const FuseJob& job, const Context& context) {
   const cudaStream_t stream = larch::cuda::stream_for(context.device);
-  const auto blocks = static_cast<unsigned>((job.voxels() + kThreads - 1) / kThreads);
+  const unsigned blocks = larch::cuda::blocks_for(job.voxels(), kThreads);
   const auto atlases = static_cast<unsigned>(job.atlases);
   smooth_kernel<<<atlases + 1, kRegisterThreads, 0, stream>>>(job);
   larch::cuda::check_launch("smooth_kernel");

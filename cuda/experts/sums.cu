@@ -29,7 +29,6 @@ __global__ void __launch_bounds__(kThreads) sum_kernel(const __grid_constant__ S
   __shared__ int32_t part[kSamples];
   const int me = static_cast<int>(threadIdx.x);
   int64_t* sums = job.sums + static_cast<int64_t>(blockIdx.x) * sums_of(job.parts);
-  for (int k = me; k < sums_of(job.parts); k += kThreads) sums[k] = 0;
   int row[kOwn], column[kOwn];
   for (int t = 0; t < kOwn; ++t) place_of(me + t * kThreads, row[t], column[t]);
   const int64_t end = job.first[blockIdx.x + 1];
@@ -45,7 +44,7 @@ __global__ void __launch_bounds__(kThreads) sum_kernel(const __grid_constant__ S
         if (block + me < to) {
           const Share share = job.shares[block + me];
           const Sample sample = job.samples[share.sample];
-          const Channels& channels = job.cases[sample.of_case];
+          const Channels& channels = job.slabs[sample.of_slab];
           weight[me] = share.weight;
           part[me] = sample.part;
           channels.for_features(voxel_of(sample.voxel, channels.size),

@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kCodeThreads) codes_kernel(const __grid_consta
 
 template <int kSamples, bool kStaged>
 void launch_codes(const CodesJob& job, size_t bytes, const Device& device) {
-  const auto blocks = static_cast<unsigned>((job.places.selected + kSamples - 1) / kSamples);
+  const unsigned blocks = larch::cuda::blocks_for(job.places.selected, kSamples);
   const int groups = job.channel.end_group - job.channel.first_group;
   constexpr unsigned kEnoughBlocks = 1024;
   const unsigned parts =
@@ -155,7 +155,7 @@ void fill(const LinearFillJob& job) {
   if (places.selected == 0) return;
   if (const auto* direct = dynamic_cast<const DirectColumns*>(&job.prepared)) {
     constexpr int kThreads = 128;
-    const dim3 grid(static_cast<unsigned>((places.selected + kThreads - 1) / kThreads),
+    const dim3 grid(larch::cuda::blocks_for(places.selected, kThreads),
                     static_cast<unsigned>(direct->slots.size() / kGroup));
     const LinearColumns& columns = direct->columns;
     direct_kernel<<<grid, kThreads, 0, larch::cuda::stream_of(device)>>>(

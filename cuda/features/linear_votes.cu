@@ -65,7 +65,7 @@ void vote(const LinearVoteJob& job) {
                             scores.data()};
   const auto words = static_cast<unsigned>((job.weaks.size() + 31) / 32);
   constexpr int kThreads = 128;
-  const auto blocks = static_cast<unsigned>((index.size() + kThreads - 1) / kThreads);
+  const unsigned blocks = larch::cuda::blocks_for(std::ssize(index), kThreads);
   votes_kernel<<<dim3(blocks, words), kThreads, 0, larch::cuda::stream_of(device)>>>(arguments);
   larch::cuda::check_launch("votes_kernel");
   bits.download(job.request.bits);

@@ -37,7 +37,7 @@ void filter(const FilterJob& job, const Context& context) {
   const Buffer<FilterPass> passes[3] = {
       {device, job.passes[0]}, {device, job.passes[1]}, {device, job.passes[2]}};
   const Buffer<FilterSum> sums(device, job.sums);
-  const auto blocks = static_cast<unsigned>((job.voxels() + kThreads - 1) / kThreads);
+  const unsigned blocks = larch::cuda::blocks_for(job.voxels(), kThreads);
   const auto grid = [&](size_t count) { return dim3(blocks, static_cast<unsigned>(count)); };
   inputs_kernel<<<grid(inputs.size()), kThreads, 0, stream>>>(job.voxels(), inputs.data(),
                                                               job.input_values);

@@ -334,7 +334,7 @@ std::vector<BoostRound> run_rounds(Level level, std::span<const NodeRows> nodes,
   int64_t most_rows = 0;
   for (const NodeRows& node : nodes) most_rows = std::max(most_rows, node.count);
   const unsigned parts = parts_for(level.block_count * count, most_rows, device);
-  const auto updates = static_cast<unsigned>((most_rows + kUpdateThreads - 1) / kUpdateThreads);
+  const unsigned updates = larch::cuda::blocks_for(most_rows, kUpdateThreads);
   Buffer<unsigned long long> totals(device,
                                     nodes.size() * (static_cast<size_t>(level.most_rounds) + 1));
   totals.set_zero();

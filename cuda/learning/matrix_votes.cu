@@ -52,7 +52,7 @@ void matrix_votes(const MatrixVotesJob& job) {
                             bits.data(),
                             scores.data()};
   constexpr size_t kThreads = 128;
-  const dim3 grid(static_cast<unsigned>((job.matrix.rows + kThreads - 1) / kThreads),
+  const dim3 grid(larch::cuda::blocks_for(job.matrix.rows, kThreads),
                   static_cast<unsigned>((job.weaks.size() + 31) / 32));
   matrix_votes_kernel<<<grid, kThreads, 0, larch::cuda::stream_of(device)>>>(arguments);
   larch::cuda::check_launch("matrix_votes_kernel");

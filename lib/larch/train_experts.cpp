@@ -94,7 +94,7 @@ void add_atlases(const std::vector<experts::TrainingCase>& cases, size_t most, i
                  experts::Experts& experts, const Context& context) {
   for (size_t i = 0; i < std::min(cases.size(), most); ++i) {
     experts.atlases.push_back(
-        experts::make_atlas(experts, cases[i].image, cases[i].part, steps, context));
+        experts::make_atlas(experts, *cases[i].image, cases[i].part, steps, context));
   }
 }
 
@@ -119,16 +119,16 @@ struct Comparison {
     const experts::TrainingCase& one = cases[number];
     add_case(one.probability, one.part, trees);
     const auto fold = static_cast<size_t>(one.fold);
-    auto parts = experts::look_again(trained.without_fold[fold], without_fold[fold], one.image,
+    auto parts = experts::look_again(trained.without_fold[fold], without_fold[fold], *one.image,
                                      steps, one.probability, memory_bytes, context);
-    if (parts.empty()) parts.emplace_back(one.image.grid());
+    if (parts.empty()) parts.emplace_back(one.image->grid());
     add_case(experts::together(parts), one.part, experts);
     if (trained.all.atlases.empty()) return;
     std::vector<bool> left_out(trained.all.atlases.size());
     for (size_t a = 0; a < left_out.size(); ++a) {
       left_out[a] = a == number || (!one.group.empty() && cases[a].group == one.group);
     }
-    experts::ask_atlases(trained.all, all, one.image, steps, left_out, memory_bytes, parts,
+    experts::ask_atlases(trained.all, all, *one.image, steps, left_out, memory_bytes, parts,
                          context);
     add_case(experts::together(parts), one.part, atlases);
   }
@@ -228,8 +228,12 @@ std::vector<experts::TrainingCase> unseen_cases(const M& model, voxels::TrainCon
     for (size_t v = 0; v < volumes.size(); ++v) {
       if (fold[v] != f) continue;
       const auto volume = volumes[v].fetch();
+      // Those of a volume on the disk go when its copy goes.
+      const auto voxels = volumes[v].scratch
+                              ? std::make_shared<const Volume<int16_t>>(volume->voxels)
+                              : std::shared_ptr<const Volume<int16_t>>(volume, &volume->voxels);
       cases.push_back(
-          {volume->voxels,
+          {voxels,
            structure_probability(resident, *volume, bytes_of_evaluation(config, context), context),
            parts_of(model, *volume), static_cast<int>(f), volume->group});
     }
@@ -264,7 +268,8 @@ void add_experts(M& model, const voxels::TrainConfig& config,
     const std::vector<experts::TrainingCase> cases =
         unseen_cases(model, config, volumes, fold, folds, context);
     auto trained =
-        experts::train(cases, parts, static_cast<int>(folds), model.space.intensity.steps, context);
+        experts::train(cases, parts, static_cast<int>(folds), model.space.intensity.steps,
+                       bytes_of_evaluation(config, context), context);
     add_atlases(cases, static_cast<size_t>(config.fusion.atlases), model.space.intensity.steps,
                 trained.all, context);
     keep_better(model, std::move(trained), cases, config, report, context);

@@ -46,5 +46,13 @@ TEST_CASE("experts learn and say the same bytes on both devices",
   CHECK_FALSE(std::ranges::equal(voted[0], p[0]));
 }
 
+TEST_CASE("experts learn the same from slices of few cases at a time", "[experts::sum]") {
+  const std::vector<fixtures::WhiteVoxels> all = fixtures::few_samples(3);
+  const experts::Trained a = fixtures::train_experts(all, 1, test::cpu_context());
+  const experts::Trained b = fixtures::train_experts(all, 1, test::cuda_context(), 1 << 21);
+  CHECK(a.all.entries == b.all.entries);
+  CHECK(a.all.beta == b.all.beta);
+}
+
 }  // namespace
 }  // namespace larch

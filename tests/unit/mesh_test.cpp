@@ -194,8 +194,10 @@ TEST_CASE("distance to a triangle: face, edges, corners") {
 }
 
 TEST_CASE("the triangle tree finds the nearest of all triangles, whatever the hint") {
-  const Mesh surface =
+  Mesh surface =
       marching_cubes(sphere_field(grid_of({20, 24, 22}), {9, 11, 10}, 7.3), 0, Context{});
+  const std::vector<Vec3i> again = surface.triangles;
+  surface.triangles.insert(surface.triangles.end(), again.begin(), again.end());
   const mesh::TriangleTree tree(surface);
   const auto triangles = static_cast<uint32_t>(surface.triangles.size());
   for (int i = 0; i < 300; ++i) {

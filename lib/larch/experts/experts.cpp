@@ -23,6 +23,7 @@ constexpr float kMaybe = 0.1F;           ///< of voxels of the band
 constexpr int kBandVoxels = 2;           ///< by which the band is wider
 constexpr int32_t kLargestAtlas = 4096;  ///< voxels along an axis
 constexpr int kSmoothReach = 1;
+constexpr Vec3i kSmoothed{kSmoothReach, kSmoothReach, kSmoothReach};
 /// Voxels that a result depends on: two of the patch and four of the widest filter.
 constexpr int kReach = 6;
 constexpr double kNoiseVariance = 0.1;  ///< voxels^2, added to the spread along each axis
@@ -81,12 +82,13 @@ bool is_sound(const Atlas& atlas, int parts) {
          largest < kFarthestMm && std::abs(determinant(atlas.placement.matrix)) > 1e-12;
 }
 
-/// Writes the slices from `lo` to `hi` of the probabilities of all parts.
+/// Writes the slices from `lo` to `hi` of the probabilities of all parts. `placement`: of indices
+/// from `origin` on.
 void read_slab(const Experts& experts, const Resident& resident, const Volume<int16_t>& image,
-               int steps, const Frame& frame, const Volume<uint8_t>& band, const Vec3i& lo,
-               const Vec3i& hi, std::vector<Volume<float>>& out, const Context& context) {
-  const Vec3i reach{kSmoothReach, kSmoothReach, kSmoothReach};
-  const Piece piece = make_piece(image, steps, lo - reach, hi + reach, context);
+               int steps, const Placement& placement, const Vec3i& origin,
+               const Volume<uint8_t>& band, const Vec3i& lo, const Vec3i& hi,
+               std::vector<Volume<float>>& out, const Context& context) {
+  const Piece piece = make_piece(image, steps, lo - kSmoothed, hi + kSmoothed, context);
   const auto voxels = static_cast<size_t>(piece.channels().voxels());
   std::vector<uint8_t> inside(voxels);
   for_piece(piece.origin, piece.size, [&](size_t i, const Vec3i& at) {
@@ -98,12 +100,11 @@ void read_slab(const Experts& experts, const Resident& resident, const Volume<in
   Buffer<int32_t> raw(device, parts * voxels);
   Buffer<float> smooth(device, parts * voxels);
   raw.set_zero();
-  kRead(
-      device,
-      ReadJob{piece.channels(), placement_of(frame, experts.turns != 0, image.grid(), piece.origin),
-              band_here.data(), resident.entries.data(), resident.beta.data(),
-              resident.halves.data(), experts.parts, raw.data()},
-      context);
+  kRead(device,
+        ReadJob{piece.channels(), placement, piece.origin - origin, band_here.data(),
+                resident.entries.data(), resident.beta.data(), resident.halves.data(),
+                experts.parts, raw.data()},
+        context);
   kSmooth(device, SmoothJob{piece.size, raw.data(), smooth.data()}, experts.parts, context);
   const std::vector<float> values = smooth.to_vector();
   for_piece(piece.origin, piece.size, [&](size_t i, const Vec3i& at) {
@@ -135,12 +136,6 @@ int64_t product(const int16_t* high, const int16_t* features) {
     sum += (int64_t{highs} << kLowBits) + lows;
   }
   return sum;
-}
-
-/// Returns bytes for each voxel of a piece: image, channels and what they are made of, band and
-/// results.
-int64_t bytes_per_voxel(int parts) {
-  return 2 + 2 * (4 + image::kFilterBytes) + 1 + 1 + 12 * parts;
 }
 
 }  // namespace
@@ -267,13 +262,18 @@ Volume<uint8_t> band_of(const Volume<float>& probability) {
   return dilated(mapped<uint8_t>(probability, [](float p) { return p > kMaybe; }), kBandVoxels);
 }
 
-Piece make_piece(const Volume<int16_t>& image, int steps, const Vec3i& lo, const Vec3i& hi,
-                 const Context& context) {
+Piece piece_around(const Volume<int16_t>& image, const Vec3i& lo, const Vec3i& hi) {
   Piece piece;
   for (int axis = 0; axis < 3; ++axis) {
     piece.origin[axis] = std::max(lo[axis] - kReach, 0);
     piece.size[axis] = std::min(hi[axis] + kReach, image.size()[axis] - 1) + 1 - piece.origin[axis];
   }
+  return piece;
+}
+
+Piece make_piece(const Volume<int16_t>& image, int steps, const Vec3i& lo, const Vec3i& hi,
+                 const Context& context) {
+  Piece piece = piece_around(image, lo, hi);
   const auto voxels = static_cast<size_t>(piece.channels().voxels());
   std::vector<int16_t> values(voxels);
   for_piece(piece.origin, piece.size, [&](size_t i, const Vec3i& at) {
@@ -288,6 +288,23 @@ Piece make_piece(const Volume<int16_t>& image, int steps, const Vec3i& lo, const
   const VolumeView<const int16_t> component{piece.image.data(), piece.size};
   image::filter(channels, {&component, 1}, piece.filtered.data(), context);
   return piece;
+}
+
+int64_t bytes_per_voxel(int parts) {
+  return kBytesOfPiece + 2 * image::kFilterBytes + 2 + 12 * parts;
+}
+
+int64_t slices_at_once(const Vec3i& lo, const Vec3i& hi, int parts, int64_t model_bytes,
+                       int64_t memory_bytes, int quarters) {
+  const int64_t margin = 2 * (kReach + (parts > 0 ? kSmoothReach : 0));
+  const int64_t slice =
+      (hi.x - lo.x + 1 + margin) * (hi.y - lo.y + 1 + margin) * bytes_per_voxel(parts);
+  const int64_t slices = (memory_bytes * quarters / 4 - model_bytes) / slice - margin;
+  if (slices >= 1) return slices;
+  const int64_t needed = (4 * (model_bytes + slice * (margin + 1)) + quarters - 1) / quarters;
+  throw MemoryError("the experts of the model need " + std::to_string(needed) +
+                    " bytes for a slice of the image, and may take " +
+                    std::to_string(memory_bytes));
 }
 
 Volume<float> together(const std::vector<Volume<float>>& parts) {
@@ -308,21 +325,15 @@ std::vector<Volume<float>> look_again(const Experts& experts, const Resident& re
   const Volume<uint8_t> band = band_of(probability);
   const auto [lo, hi] = filters::box_of(band, [](uint8_t b) { return b != 0; });
   std::vector<Volume<float>> out(static_cast<size_t>(experts.parts), Volume<float>(image.grid()));
-  const int64_t model_bytes = resident.bytes();
-  const int64_t margin = 2 * (kReach + kSmoothReach);
-  const int64_t slice =
-      (hi.x - lo.x + 1 + margin) * (hi.y - lo.y + 1 + margin) * bytes_per_voxel(experts.parts);
-  const int64_t slices = (memory_bytes - model_bytes) / slice - margin;
-  if (slices < 1) {
-    throw MemoryError(
-        "the experts of the model need " + std::to_string(model_bytes + slice * (margin + 1)) +
-        " bytes for a slice of the image, and may take " + std::to_string(memory_bytes));
-  }
+  // All slabs count from one voxel, so that the places of nodes are rounded alike.
+  const Vec3i origin = piece_around(image, lo - kSmoothed, hi + kSmoothed).origin;
+  const Placement placement = placement_of(*frame, experts.turns != 0, image.grid(), origin);
+  const int64_t slices = slices_at_once(lo, hi, experts.parts, resident.bytes(), memory_bytes);
   for (int64_t z = lo.z; z <= hi.z; z += slices) {
     context.throw_if_stopped("stopped while experts looked at the image");
     const auto last = static_cast<int32_t>(std::min<int64_t>(z + slices - 1, hi.z));
-    read_slab(experts, resident, image, steps, *frame, band, {lo.x, lo.y, static_cast<int32_t>(z)},
-              {hi.x, hi.y, last}, out, context);
+    read_slab(experts, resident, image, steps, placement, origin, band,
+              {lo.x, lo.y, static_cast<int32_t>(z)}, {hi.x, hi.y, last}, out, context);
   }
   ask_atlases(experts, resident, image, steps, {}, memory_bytes, out, context);
   return out;

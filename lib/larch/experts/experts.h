@@ -100,10 +100,23 @@ struct Piece {
 
   Channels channels() const { return {image.data(), filtered.data(), size}; }
 };
-/// Makes the channels of the voxels from `lo` to `hi`, and of as many around as they need. `steps`:
-/// the integer that the high end of intensities maps to.
+constexpr int64_t kBytesOfPiece = 2 + 2 * 4;  ///< for each voxel
+/// Returns bytes for each voxel of a piece that is looked at: image, channels and what they are
+/// made of, band and results.
+int64_t bytes_per_voxel(int parts);
+/// Returns a piece without channels: the voxels from `lo` to `hi`, and as many around as those
+/// need.
+Piece piece_around(const Volume<int16_t>& image, const Vec3i& lo, const Vec3i& hi);
+/// Returns such a piece with its channels. `steps`: the integer that the high end of intensities
+/// maps to.
 Piece make_piece(const Volume<int16_t>& image, int steps, const Vec3i& lo, const Vec3i& hi,
                  const Context& context);
+
+/// Returns how many slices from `lo` to `hi` may be looked at together, beside what the model
+/// takes, in so many quarters of the memory. `parts`: 0 where channels are made and nothing more.
+/// Throws MemoryError.
+int64_t slices_at_once(const Vec3i& lo, const Vec3i& hi, int parts, int64_t model_bytes,
+                       int64_t memory_bytes, int quarters = 4);
 
 /// Returns the probability of the structures together.
 Volume<float> together(const std::vector<Volume<float>>& parts);

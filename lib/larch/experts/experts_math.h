@@ -125,6 +125,7 @@ static_assert(int64_t{kExact} * kLimit * (kLargestBeta >> kLowBits) <= INT32_MAX
 struct ReadJob {
   Channels channels{};
   Placement placement{};
+  Vec3i origin{};                    ///< of the channels, in the voxels of the placement
   const uint8_t* band = nullptr;     ///< 0 where nothing is computed
   const int32_t* entries = nullptr;  ///< by node: its place in `beta`
   const int32_t* beta = nullptr;     ///< [entry][part][feature], on a GPU
@@ -143,7 +144,7 @@ struct ReadJob {
   template <class Ask>
   LARCH_HD void store(int64_t i, const Ask& ask) const {
     if (band[i] == 0) return;
-    const Corners corners = placement.corners(voxel_of(i, channels.size));
+    const Corners corners = placement.corners(voxel_of(i, channels.size) + origin);
     int32_t p[kMaximumParts] = {};
     int32_t sum = 0;
     for (int part = 0; part < parts; ++part) sum += p[part] = probability(corners, part, ask);
@@ -194,10 +195,10 @@ struct SmoothJob {
   }
 };
 
-/// Refers to a voxel of a case, from which experts learn.
+/// Refers to a voxel from which experts learn.
 struct Sample {
-  uint32_t of_case = 0;
-  int32_t voxel = 0;  ///< linear index in the channels of the case
+  uint32_t of_slab = 0;
+  int32_t voxel = 0;  ///< linear index in the channels of the slab
   int32_t part = 0;   ///< -1: none
 };
 /// Says how much a sample counts at a node.

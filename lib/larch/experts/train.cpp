@@ -27,7 +27,7 @@ constexpr double kRidge = 0.01;       ///< of the mean of the diagonal
 constexpr double kConstantRidge = 1e-6;
 constexpr int64_t kMostSamples = 1 << 22;
 constexpr int64_t kMostOfCase = 1 << 15;
-constexpr int64_t kBatchBytes = int64_t{1} << 28;
+constexpr int64_t kBatchBytes = int64_t{1} << 29;
 constexpr double kDegree = 3.141592653589793 / 180;
 constexpr double kMostScatterDeg = 30;
 constexpr uint32_t kMeanStride = 16;  ///< one of so many samples tells the mean
@@ -63,68 +63,146 @@ void set_axes(std::vector<Frame>& frames, Experts& experts, const Context& conte
                (experts.turns != 0 ? "" : "; only its centre and size count"));
 }
 
-/// Holds what experts learn from, on a device.
-struct Material {
-  std::vector<Piece> pieces{};
-  Buffer<Channels> cases{};
-  std::vector<Sample> samples{};
-  std::vector<int> fold{};         ///< by sample
-  std::vector<Corners> corners{};  ///< the same
-  Buffer<Sample> on_device{};
+/// Refers to slices of a case whose channels are made together.
+struct Slab {
+  const TrainingCase* of = nullptr;
+  Vec3i lo{}, hi{};
+  Piece piece{};  ///< without channels, unless its portion is on the device
 };
 
-/// Adds the voxels of the band of a case; of many those of some hashes.
-void add_samples(const TrainingCase& one, const Placement& placement, const Piece& piece,
-                 const Volume<uint8_t>& band, int64_t most, Material& material) {
-  const int64_t count = std::ranges::count(band, 1);
-  const auto every = static_cast<uint64_t>((count + most - 1) / most);
-  for (int64_t i = 0; i < piece.channels().voxels(); ++i) {
-    const Vec3i at = voxel_of(i, piece.size);
-    const Vec3i in_image = at + piece.origin;
-    const int8_t part = one.part(in_image);
-    if (band(in_image) == 0 || part == TrainingCase::kUnused) continue;
-    const auto voxel = static_cast<uint64_t>(band.grid().linear(in_image));
-    if (every > 1 && hash64(0, material.pieces.size(), voxel) % every != 0) continue;
-    material.samples.push_back(
-        {static_cast<uint32_t>(material.pieces.size()), static_cast<int32_t>(i), part});
-    material.fold.push_back(one.fold);
-    material.corners.push_back(placement.corners(at));
+/// Holds what experts learn from. Of the slabs those of one portion are on the device at a time.
+struct Material {
+  int steps = 0;
+  std::vector<Slab> slabs{};
+  std::vector<uint32_t> first_sample{};  ///< of each slab, and the end
+  std::vector<size_t> portions{};        ///< the first slab of each, and the end
+  int64_t batch_bytes = 0;               ///< for sums and their shares
+  std::vector<Sample> samples{};         ///< slab by slab
+  std::vector<Corners> corners{};        ///< by sample
+  Buffer<Channels> channels{};           ///< by slab, null for those of other portions
+  Buffer<Sample> on_device{};
+  std::optional<size_t> resident{};  ///< the portion
+
+  int fold_of(size_t sample) const { return slabs[samples[sample].of_slab].of->fold; }
+};
+
+/// Brings a portion to the device, in place of the one that is there.
+void load(size_t portion, Material& material, const Context& context) {
+  if (material.resident == portion) return;
+  for (Slab& slab : material.slabs) slab.piece = piece_around(*slab.of->image, slab.lo, slab.hi);
+  for (size_t s = material.portions[portion]; s < material.portions[portion + 1]; ++s) {
+    Slab& slab = material.slabs[s];
+    slab.piece = make_piece(*slab.of->image, material.steps, slab.lo, slab.hi, context);
   }
+  std::vector<Channels> channels;
+  for (const Slab& slab : material.slabs) channels.push_back(slab.piece.channels());
+  material.channels = {context.device, channels};
+  material.resident = portion;
 }
 
-Material load(const std::vector<const TrainingCase*>& cases, const std::vector<Frame>& frames,
-              bool turns, int steps, const Context& context) {
-  Material material;
+/// Adds a slab with the voxels of the band of its case; of many those of some hashes. `placement`:
+/// of indices from `origin` on.
+void add_slab(Slab slab, uint64_t number_of_case, const Placement& placement, const Vec3i& origin,
+              const Volume<uint8_t>& band, uint64_t every, Material& material) {
+  const TrainingCase& one = *slab.of;
+  slab.piece = piece_around(*one.image, slab.lo, slab.hi);
+  const Grid grid{.size = slab.piece.size};
+  for_piece(slab.lo, slab.hi - slab.lo + Vec3i{1, 1, 1}, [&](size_t, const Vec3i& at) {
+    const int8_t part = one.part(at);
+    if (band(at) == 0 || part == TrainingCase::kUnused) return;
+    const auto voxel = static_cast<uint64_t>(band.grid().linear(at));
+    if (every > 1 && hash64(0, number_of_case, voxel) % every != 0) return;
+    material.samples.push_back({static_cast<uint32_t>(material.slabs.size()),
+                                static_cast<int32_t>(grid.linear(at - slab.piece.origin)), part});
+    material.corners.push_back(placement.corners(at - origin));
+  });
+  material.slabs.push_back(std::move(slab));
+  material.first_sample.push_back(static_cast<uint32_t>(material.samples.size()));
+}
+
+/// Cuts the slabs into portions. There is one if all fit, beside what the largest slab takes while
+/// it is made and an eighth of the memory for sums. Otherwise each batch of sums loads all
+/// portions, and the larger share is for the sums.
+void plan_portions(int64_t memory_bytes, Material& material) {
+  const auto bytes_of = [&](const Slab& slab) {
+    return kBytesOfPiece * slab.piece.channels().voxels();
+  };
+  int64_t largest = 0, all = 0;
+  for (const Slab& slab : material.slabs) {
+    largest = std::max(largest, slab.piece.channels().voxels());
+    all += bytes_of(slab);
+  }
+  const int64_t left = memory_bytes - largest * bytes_per_voxel(0), eighth = memory_bytes / 8;
+  const bool all_fit = all <= left - eighth;
+  material.batch_bytes = all_fit ? std::min(left - all, kBatchBytes) : left - eighth;
+  for (size_t s = 0, bytes = 0; s < material.slabs.size(); ++s) {
+    const auto more = static_cast<size_t>(bytes_of(material.slabs[s]));
+    if (s == 0 || (!all_fit && bytes + more > static_cast<size_t>(eighth))) {
+      material.portions.push_back(s);
+      bytes = 0;
+    }
+    bytes += more;
+  }
+  material.portions.push_back(material.slabs.size());
+}
+
+Material make_material(const std::vector<const TrainingCase*>& cases,
+                       const std::vector<Frame>& frames, bool turns, int steps,
+                       int64_t memory_bytes, const Context& context) {
+  Material material{.steps = steps, .first_sample = {0}};
   const int64_t most = std::min(kMostOfCase, kMostSamples / std::ssize(cases) + 1);
-  std::vector<Channels> channels;
   for (size_t i = 0; i < cases.size(); ++i) {
     const TrainingCase& one = *cases[i];
     const Volume<uint8_t> band = band_of(one.probability);
     const auto [lo, hi] = filters::box_of(band, [](uint8_t b) { return b != 0; });
-    Piece piece = make_piece(one.image, steps, lo, hi, context);
-    add_samples(one, placement_of(frames[i], turns, one.image.grid(), piece.origin), piece, band,
-                most, material);
-    channels.push_back(piece.channels());
-    material.pieces.push_back(std::move(piece));
+    const Vec3i origin = piece_around(*one.image, lo, hi).origin;
+    const Placement placement = placement_of(frames[i], turns, one.image->grid(), origin);
+    const auto every = static_cast<uint64_t>((std::ranges::count(band, 1) + most - 1) / most);
+    const int64_t slices = slices_at_once(lo, hi, 0, 0, memory_bytes, 3);
+    for (int64_t z = lo.z; z <= hi.z; z += slices) {
+      const auto last = static_cast<int32_t>(std::min<int64_t>(z + slices - 1, hi.z));
+      add_slab({&one, {lo.x, lo.y, static_cast<int32_t>(z)}, {hi.x, hi.y, last}}, i, placement,
+               origin, band, every, material);
+    }
   }
-  material.cases = Buffer<Channels>(context.device, channels);
-  material.on_device = Buffer<Sample>(context.device, material.samples);
+  plan_portions(memory_bytes, material);
+  material.on_device = {context.device, material.samples};
   return material;
 }
 
-/// Returns the sums of bins, whose shares lie between `first`.
-std::vector<int64_t> sums_of_bins(const Material& material, std::span<const Share> shares,
-                                  std::vector<int64_t> first, int parts, const Context& context) {
-  const auto bins = first.size() - 1;
-  for (size_t bin = bins + 1; bin-- > 0;) first[bin] -= first[0];
+/// Returns the sums of bins. `for_shares(i, use)` calls use(bin, weight) for those of sample i.
+/// They are integers, so that portion after portion may be added.
+template <class ForShares>
+std::vector<int64_t> sums_of_bins(Material& material, size_t bins, int parts,
+                                  const ForShares& for_shares, const Context& context) {
   const Device& device = context.device;
-  const Buffer<Share> shares_there(device, shares);
-  const Buffer<int64_t> first_there(device, first);
   Buffer<int64_t> sums(device, bins * static_cast<size_t>(sums_of(parts)));
-  kSum(device,
-       SumsJob{material.cases.data(), material.on_device.data(), shares_there.data(),
-               first_there.data(), static_cast<int32_t>(bins), parts, sums.data()},
-       context);
+  sums.set_zero();
+  for (size_t p = 0; p + 1 < material.portions.size(); ++p) {
+    context.throw_if_stopped("stopped while experts were trained");
+    const uint32_t begin = material.first_sample[material.portions[p]],
+                   end = material.first_sample[material.portions[p + 1]];
+    std::vector<int64_t> first(bins + 1, 0);
+    for (uint32_t i = begin; i < end; ++i) {
+      for_shares(i, [&](size_t bin, int32_t) { ++first[bin + 1]; });
+    }
+    std::partial_sum(first.begin(), first.end(), first.begin());
+    std::vector<Share> shares(static_cast<size_t>(first.back()));
+    if (shares.empty()) continue;
+    std::vector<int64_t> next = first;
+    for (uint32_t i = begin; i < end; ++i) {
+      for_shares(i, [&](size_t bin, int32_t weight) {
+        shares[static_cast<size_t>(next[bin]++)] = {i, weight};
+      });
+    }
+    load(p, material, context);
+    const Buffer<Share> shares_there(device, shares);
+    const Buffer<int64_t> first_there(device, first);
+    kSum(device,
+         SumsJob{material.channels.data(), material.on_device.data(), shares_there.data(),
+                 first_there.data(), static_cast<int32_t>(bins), parts, sums.data()},
+         context);
+  }
   return sums.to_vector();
 }
 
@@ -132,26 +210,26 @@ std::vector<int64_t> sums_of_bins(const Material& material, std::span<const Shar
 using FoldSums = std::vector<std::vector<double>>;
 
 /// Returns sums over some samples of each fold, with their weight at the end.
-FoldSums mean_sums(const Material& material, int folds, int parts, const Context& context) {
+FoldSums mean_sums(Material& material, int folds, int parts, const Context& context) {
   constexpr size_t kBinsOfFold = 32;
-  std::vector<std::vector<Share>> bins(static_cast<size_t>(folds) * kBinsOfFold);
-  for (uint32_t i = 0; i < material.samples.size(); i += kMeanStride) {
-    const auto fold = static_cast<size_t>(material.fold[i]);
-    bins[fold * kBinsOfFold + i / kMeanStride % kBinsOfFold].push_back({i, kOne});
-  }
-  std::vector<Share> shares;
-  std::vector<int64_t> first{0};
-  for (const auto& bin : bins) {
-    shares.insert(shares.end(), bin.begin(), bin.end());
-    first.push_back(std::ssize(shares));
-  }
-  const auto sums = sums_of_bins(material, shares, first, parts, context);
+  const size_t bins = static_cast<size_t>(folds) * kBinsOfFold;
+  std::vector<int64_t> count(bins, 0);
+  const auto bin_of = [&](uint32_t i) {
+    return static_cast<size_t>(material.fold_of(i)) * kBinsOfFold + i / kMeanStride % kBinsOfFold;
+  };
+  for (uint32_t i = 0; i < material.samples.size(); i += kMeanStride) ++count[bin_of(i)];
+  const auto sums = sums_of_bins(
+      material, bins, parts,
+      [&](uint32_t i, const auto& use) {
+        if (i % kMeanStride == 0) use(bin_of(i), kOne);
+      },
+      context);
   const auto width = static_cast<size_t>(sums_of(parts));
   FoldSums means(static_cast<size_t>(folds), std::vector<double>(width + 1, 0));
-  for (size_t bin = 0; bin < bins.size(); ++bin) {
+  for (size_t bin = 0; bin < bins; ++bin) {
     std::vector<double>& mean = means[bin / kBinsOfFold];
     for (size_t k = 0; k < width; ++k) mean[k] += static_cast<double>(sums[bin * width + k]);
-    mean[width] += static_cast<double>(bins[bin].size()) * kOne;
+    mean[width] += static_cast<double>(count[bin]) * kOne;
   }
   return means;
 }
@@ -200,80 +278,74 @@ struct Regression {
   }
 };
 
-/// Holds the shares of all samples at the nodes that occur, node by node and fold by fold.
-struct Shares {
-  std::vector<int32_t> entries{};  ///< by node
-  std::vector<int64_t> first{};    ///< by (entry - 1) * folds + fold, and the end
-  std::vector<Share> all{};
+/// Holds the nodes that occur.
+struct Nodes {
+  std::vector<int32_t> entries{};  ///< by node: its number from 1 on, or 0
+  std::vector<int32_t> nodes{};    ///< by entry - 1
+  std::vector<int64_t> shares{};   ///< the same: how many
 };
-Shares share_out(const Material& material, int folds) {
-  std::vector<int64_t> count(size_t{kNodeCount} * static_cast<size_t>(folds), 0);
-  const auto for_shares = [&](const auto& use) {
-    for (uint32_t i = 0; i < material.samples.size(); ++i) {
-      for (int c = 0; c < 8; ++c) {
-        const int32_t weight = material.corners[i].weight_of(c);
-        if (weight == 0) continue;
-        const int bin = material.corners[i].node_of(c) * folds + material.fold[i];
-        use(static_cast<size_t>(bin), Share{i, weight});
-      }
-    }
-  };
-  for_shares([&](size_t bin, const Share&) { ++count[bin]; });
-  Shares shares;
-  std::vector<int64_t> next(count.size(), 0);
-  int64_t sum = 0;
-  int32_t entries = 0;
-  for (int32_t node = 0; node < kNodeCount; ++node) {
-    const auto begin = count.begin() + int64_t{node} * folds;
-    const bool occurs = std::accumulate(begin, begin + folds, int64_t{0}) > 0;
-    shares.entries.push_back(occurs ? ++entries : 0);
-    for (int fold = 0; fold < folds && occurs; ++fold) {
-      shares.first.push_back(sum);
-      next[static_cast<size_t>(begin - count.begin() + fold)] = sum;
-      sum += begin[fold];
+Nodes nodes_of(const Material& material) {
+  std::vector<int64_t> count(kNodeCount, 0);
+  for (const Corners& corners : material.corners) {
+    for (int c = 0; c < 8; ++c) {
+      if (corners.weight_of(c) != 0) ++count[static_cast<size_t>(corners.node_of(c))];
     }
   }
-  shares.first.push_back(sum);
-  shares.all.resize(static_cast<size_t>(sum));
-  for_shares([&](size_t bin, const Share& share) {
-    shares.all[static_cast<size_t>(next[bin]++)] = share;
-  });
-  return shares;
+  Nodes all;
+  for (int32_t node = 0; node < kNodeCount; ++node) {
+    const int64_t shares = count[static_cast<size_t>(node)];
+    if (shares > 0) all.nodes.push_back(node), all.shares.push_back(shares);
+    all.entries.push_back(shares > 0 ? static_cast<int32_t>(all.nodes.size()) : 0);
+  }
+  return all;
+}
+
+/// Returns the sums at the nodes from `begin` to `end`, by node and fold.
+std::vector<int64_t> sums_of_nodes(Material& material, const Nodes& all, size_t begin, size_t end,
+                                   int folds, int parts, const Context& context) {
+  const int32_t lowest = all.nodes[begin], highest = all.nodes[end - 1];
+  const auto for_shares = [&](uint32_t i, const auto& use) {
+    const Corners& corners = material.corners[i];
+    if (corners.node > highest || corners.node_of(7) < lowest) return;
+    for (int c = 0; c < 8; ++c) {
+      const int32_t weight = corners.weight_of(c), node = corners.node_of(c);
+      if (weight == 0 || node < lowest || node > highest) continue;
+      const size_t entry = static_cast<size_t>(all.entries[static_cast<size_t>(node)]) - 1 - begin;
+      use(entry * static_cast<size_t>(folds) + static_cast<size_t>(material.fold_of(i)), weight);
+    }
+  };
+  return sums_of_bins(material, (end - begin) * static_cast<size_t>(folds), parts, for_shares,
+                      context);
 }
 
 /// Solves the regressions of all nodes; the last of `out` is of all folds.
-void solve_nodes(const Material& material, const Shares& shares, int folds,
-                 const std::vector<Regression>& regressions, std::vector<Experts>& out,
-                 const Context& context) {
+void solve_nodes(Material& material, int folds, const std::vector<Regression>& regressions,
+                 std::vector<Experts>& out, const Context& context) {
+  const Nodes all = nodes_of(material);
   const int parts = regressions[0].parts;
   const auto width = static_cast<size_t>(sums_of(parts));
-  const int64_t entries = (std::ssize(shares.first) - 1) / folds;
-  const int64_t batch =
-      std::max<int64_t>(kBatchBytes / (8 * std::ssize(regressions[0].mean) * folds), 1);
   const size_t row = static_cast<size_t>(parts) * kFeatures;
   for (size_t m = 0; m < out.size(); ++m) {
-    out[m].entries = shares.entries;
-    out[m].beta.resize((static_cast<size_t>(entries) + 1) * row);
+    out[m].entries = all.entries;
+    out[m].beta.resize((all.nodes.size() + 1) * row);
     regressions[m].solve_node(std::vector<double>(width, 0), out[m].beta.data());
   }
-  for (int64_t begin = 0; begin < entries; begin += batch) {
-    context.throw_if_stopped("stopped while experts were trained");
-    const int64_t end = std::min(begin + batch, entries);
-    const std::vector<int64_t> first(shares.first.begin() + begin * folds,
-                                     shares.first.begin() + end * folds + 1);
-    const std::span<const Share> all(shares.all.data() + first.front(),
-                                     static_cast<size_t>(first.back() - first.front()));
-    const auto sums = sums_of_bins(material, all, first, parts, context);
-    parallel_for_each(context.threads, end - begin, 1, [&](int64_t n) {
+  const int64_t bytes_of_node = 2 * 8 * folds * static_cast<int64_t>(width);  // here and there
+  for (size_t begin = 0, end = 0; begin < all.nodes.size(); begin = end) {
+    for (int64_t bytes = 0; end < all.nodes.size(); ++end) {
+      bytes += bytes_of_node + 16 * all.shares[end];
+      if (end > begin && bytes > material.batch_bytes) break;
+    }
+    const auto sums = sums_of_nodes(material, all, begin, end, folds, parts, context);
+    parallel_for_each(context.threads, static_cast<int64_t>(end - begin), 1, [&](size_t n) {
       for (size_t m = 0; m < out.size(); ++m) {
         std::vector<double> of_node(width, 0);
-        for (int fold = 0; fold < folds; ++fold) {
-          if (fold == static_cast<int>(m)) continue;  // the last one is none
-          const int64_t* from = sums.data() + (n * folds + fold) * static_cast<int64_t>(width);
+        for (size_t fold = 0; fold < static_cast<size_t>(folds); ++fold) {
+          if (fold == m) continue;  // the last one is none
+          const int64_t* from = sums.data() + (n * static_cast<size_t>(folds) + fold) * width;
           for (size_t k = 0; k < width; ++k) of_node[k] += static_cast<double>(from[k]);
         }
-        regressions[m].solve_node(of_node,
-                                  out[m].beta.data() + static_cast<size_t>(begin + n + 1) * row);
+        regressions[m].solve_node(of_node, out[m].beta.data() + (begin + n + 1) * row);
       }
     });
   }
@@ -282,7 +354,7 @@ void solve_nodes(const Material& material, const Shares& shares, int folds,
 }  // namespace
 
 Trained train(const std::vector<TrainingCase>& cases, int parts, int folds, int steps,
-              const Context& context) {
+              int64_t memory_bytes, const Context& context) {
   std::vector<Frame> frames;
   std::vector<const TrainingCase*> used;
   std::vector<int> count(static_cast<size_t>(folds), 0);
@@ -299,14 +371,14 @@ Trained train(const std::vector<TrainingCase>& cases, int parts, int folds, int 
   Experts start;
   start.parts = parts;
   set_axes(frames, start, context);
-  const Material material = load(used, frames, start.turns != 0, steps, context);
+  Material material = make_material(used, frames, start.turns != 0, steps, memory_bytes, context);
   const FoldSums means = mean_sums(material, folds, parts, context);
   std::vector<Regression> regressions;
   for (int without = 0; without <= folds; ++without) {
     regressions.emplace_back(parts, means, without);
   }
   std::vector<Experts> out(static_cast<size_t>(folds) + 1, start);
-  solve_nodes(material, share_out(material, folds), folds, regressions, out, context);
+  solve_nodes(material, folds, regressions, out, context);
   Trained trained{std::move(out.back()), {}};
   out.pop_back();
   trained.without_fold = std::move(out);
@@ -320,7 +392,6 @@ void cpu::sum(const SumsJob& job, const Context& context) {
     std::vector<double> f(kBlock * kFeatures), local(static_cast<size_t>(width));
     for (int64_t bin = begin; bin < end; ++bin) {
       int64_t* sums = job.sums + bin * width;
-      std::fill_n(sums, width, 0);
       for (int64_t from = job.first[bin]; from < job.first[bin + 1]; from += kExactSamples) {
         std::ranges::fill(local, 0.0);
         const int64_t to = std::min(from + kExactSamples, job.first[bin + 1]);
@@ -334,7 +405,7 @@ void cpu::sum(const SumsJob& job, const Context& context) {
             }
             const Share share = job.shares[block + k];
             const Sample sample = job.samples[share.sample];
-            const Channels& channels = job.cases[sample.of_case];
+            const Channels& channels = job.slabs[sample.of_slab];
             weight[k] = share.weight;
             channels.for_features(voxel_of(sample.voxel, channels.size),
                                   [&](int32_t i, int32_t value) { row[i] = value; });

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace larch::experts {
 
 /// Holds an image in model space with its truth, and what a model that did not learn from it says.
 struct TrainingCase {
-  const Volume<int16_t>& image;
+  std::shared_ptr<const Volume<int16_t>> image;
   Volume<float> probability;  ///< of the structures together
   Volume<int8_t> part;        ///< the structure of a voxel, or one of these:
   static constexpr int8_t kNone = -1, kUnused = -2;
@@ -30,19 +31,20 @@ struct Trained {
 
 /// Trains experts. `steps`: the integer that the high end of intensities maps to. Cases in which
 /// the model finds nothing are left out. The result depends neither on the device nor on the
-/// threads. Throws InputError if the model finds nothing in all of a fold, and Stopped.
+/// threads nor on `memory_bytes`, the most that is taken on the device. Throws InputError if the
+/// model finds nothing in all of a fold, MemoryError, and Stopped.
 Trained train(const std::vector<TrainingCase>& cases, int parts, int folds, int steps,
-              const Context& context);
+              int64_t memory_bytes, const Context& context);
 
 /// Holds what one implementation receives; all pointers are of its device.
 struct SumsJob {
-  const Channels* cases = nullptr;
+  const Channels* slabs = nullptr;
   const Sample* samples = nullptr;
   const Share* shares = nullptr;   ///< bin after bin
   const int64_t* first = nullptr;  ///< share of each bin, and the end
   int32_t bins = 0;
   int32_t parts = 0;
-  int64_t* sums = nullptr;  ///< [bin][sums_of(parts)]
+  int64_t* sums = nullptr;  ///< [bin][sums_of(parts)], to which those of the shares are added
 };
 namespace cpu {
 void sum(const SumsJob& job, const Context& context);

@@ -35,8 +35,8 @@ class TriangleTree {
   double distance_mm(const Vec3d& point_mm, int32_t& hint,
                      double most_mm = std::numeric_limits<double>::infinity()) const;
 
-  /// Writes the distance of each of some points to `out`. Points that are close together, such as
-  /// neighbouring voxels, take less time so than one by one.
+  /// Writes the distance of each of some points, at least one, to `out`. Points that are close
+  /// together, such as neighbouring voxels, take less time together than one by one.
   void distances_mm(std::span<const Vec3d> points_mm, int32_t& hint, double most_mm,
                     double* out) const;
 

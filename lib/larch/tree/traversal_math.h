@@ -120,9 +120,9 @@ struct ProbabilityLeaf {
   }
 };
 
-/// Leads one item through a tree, left before right, with a stack of what
-/// waits: Birkbeck, Sofka, Zhou 2011, Algorithm 2. `test(node, weight)` gives a Split,
-/// `leaf(node, shares)` takes what ends at the children of a node.
+/// Leads one item through a tree, left before right, with a stack of what waits: Birkbeck, Sofka,
+/// Zhou 2011, Algorithm 2. `test(node, weight)` gives a Split, `leaf(node, shares)` takes what ends
+/// at the children of a node.
 template <class NodeTest, class Leaf>
 LARCH_HD void traverse(const FlatNode* nodes, const NodeTest& test, Leaf& leaf) {
   int32_t waiting[kMaximumDepth + 2];

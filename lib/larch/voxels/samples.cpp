@@ -118,19 +118,20 @@ std::vector<VolumeView<const int16_t>> TrainingVolume::views() const {
 std::shared_ptr<std::FILE> make_scratch(const std::string& folder) {
   std::string name = folder + "/.larch-volumes-XXXXXX";
   const int file = ::mkstemp(name.data());
-  if (file < 0) throw OutputError("cannot keep volumes in '" + name + "'");
-  ::unlink(name.c_str());
-  std::FILE* const opened = ::fdopen(file, "w+");
-  if (opened == nullptr) throw OutputError("cannot keep volumes in '" + name + "'");
-  std::shared_ptr<std::FILE> scratch(opened, std::fclose);
-  std::setvbuf(scratch.get(), nullptr, _IONBF, 0);  // a disk that is full is found by the call
-  return scratch;
+  std::FILE* const opened = file < 0 ? nullptr : ::fdopen(file, "w+");
+  if (file >= 0) ::unlink(name.c_str());
+  if (opened == nullptr) {
+    if (file >= 0) ::close(file);
+    throw OutputError("cannot keep volumes in '" + name + "': may files be written there?");
+  }
+  std::setvbuf(opened, nullptr, _IONBF, 0);  // a disk that is full is found by the call
+  return {opened, std::fclose};
 }
 
 namespace {
 
 void check_moved(bool is_moved) {
-  if (!is_moved) throw OutputError("cannot keep volumes on the disk: is it full?");
+  if (!is_moved) throw OutputError("cannot keep volumes on the disk: is it full or gone?");
 }
 
 /// Calls `use` with each of the arrays of a volume.
@@ -148,8 +149,7 @@ void for_arrays(V& volume, const Use& use) {
 
 void TrainingVolume::stow(std::shared_ptr<std::FILE> to) {
   stowed_grid = voxels.grid();
-  std::fseek(to.get(), 0, SEEK_END);
-  place = std::ftell(to.get());
+  check_moved(std::fseek(to.get(), 0, SEEK_END) == 0 && (place = std::ftell(to.get())) >= 0);
   for_arrays(*this, [&](auto& volume) {
     const auto count = static_cast<size_t>(volume.voxels());
     check_moved(std::fwrite(&count, sizeof count, 1, to.get()) == 1);
@@ -165,7 +165,7 @@ std::shared_ptr<const TrainingVolume> TrainingVolume::fetch() const {
   static std::mutex mutex;  // the file has one position
   const std::lock_guard lock(mutex);
   auto whole = std::make_shared<TrainingVolume>(*this);
-  std::fseek(scratch.get(), place, SEEK_SET);
+  check_moved(std::fseek(scratch.get(), place, SEEK_SET) == 0);
   for_arrays(*whole, [&]<class T>(Volume<T>& volume) {
     size_t count = 0;
     check_moved(std::fread(&count, sizeof count, 1, scratch.get()) == 1);

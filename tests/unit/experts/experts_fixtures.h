@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "larch/core/random_math.h"
@@ -39,13 +40,29 @@ inline WhiteVoxels white_voxels(uint64_t seed, const Vec3d& half = {2.4, 1.3, 0.
   return one;
 }
 
+/// Cases with samples at the centre of the structure alone. They are at few nodes, so that the sums
+/// of several fit memory that few slices of one case do.
+inline std::vector<WhiteVoxels> few_samples(uint64_t count) {
+  std::vector<WhiteVoxels> all;
+  for (uint64_t seed = 0; seed < count; ++seed) {
+    WhiteVoxels& one = all.emplace_back(white_voxels(seed, {2.4, 1.3, 6}, {26, 25, 30}));
+    for (int64_t i = 0; i < one.part.voxels(); ++i) {
+      const Vec3d at = (one.part.grid().voxel(i) - Vec3i{13, 12, 15}).cast<double>();
+      if (dot(at, at) > 3) one.part[i] = experts::TrainingCase::kUnused;
+    }
+  }
+  return all;
+}
+
 inline experts::Trained train_experts(const std::vector<WhiteVoxels>& all, int parts,
-                                      const Context& context) {
+                                      const Context& context,
+                                      int64_t memory_bytes = int64_t{1} << 30) {
   std::vector<experts::TrainingCase> cases;
   for (size_t i = 0; i < all.size(); ++i) {
-    cases.push_back({all[i].image, all[i].probability, all[i].part, static_cast<int>(i % 2)});
+    const std::shared_ptr<const Volume<int16_t>> image(std::shared_ptr<void>(), &all[i].image);
+    cases.push_back({image, all[i].probability, all[i].part, static_cast<int>(i % 2)});
   }
-  return experts::train(cases, parts, 2, experts::kFullIntensity, context);
+  return experts::train(cases, parts, 2, experts::kFullIntensity, memory_bytes, context);
 }
 
 }  // namespace larch::fixtures

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -108,7 +109,7 @@ TEST_CASE("sums of a bin are those of integers, however many samples it has") {
                       k < 20000 ? kOne : static_cast<int32_t>(k % 1000)});
   }
   const int parts = 2, width = sums_of(parts);
-  std::vector<int64_t> sums(3 * static_cast<size_t>(width), -1), wanted(sums.size(), 0);
+  std::vector<int64_t> sums(3 * static_cast<size_t>(width), 5), wanted = sums;
   cpu::sum({&channels, samples.data(), shares.data(), first.data(), 3, parts, sums.data()},
            context);
   for (int bin = 0; bin < 3; ++bin) {
@@ -147,21 +148,40 @@ TEST_CASE("experts learn what depends on the image in a line, and say it of anot
   CHECK(look(one).empty());
 }
 
+/// Returns what `use` says that a slice takes, with which all is done slice by slice.
+int64_t needed_bytes(const std::function<void()>& use) {
+  std::string message = "need 0";
+  try {
+    use();
+  } catch (const MemoryError& error) {
+    message = error.what();
+  }
+  return std::stoll(message.substr(message.find("need ") + 5));
+}
+
 TEST_CASE("slabs of little memory give the same bytes, and too little is refused") {
   const WhiteVoxels one = fixtures::white_voxels(79, {2.4, 1.3, 6}, {14, 13, 40});
   const std::vector<float> whole = look(one, kMuchMemory, 3);
   CHECK(std::ranges::count_if(whole, [](float p) { return p > 0.5F; }) > 100);
-  std::string message = "need 0";
-  try {
-    look(one, 1000);
-  } catch (const MemoryError& error) {
-    message = error.what();
-  }
-  // It says how much a slice takes, with which all is done slice by slice.
-  const int64_t needed = std::stoll(message.substr(message.find("need ") + 5));
+  const int64_t needed = needed_bytes([&] { look(one, 1000); });
   CHECK(look(one, needed, 1) == whole);
   CHECK(look(one, needed * 21 / 20) == whole);
   CHECK_THROWS_AS(look(one, needed - 1), MemoryError);
+}
+
+TEST_CASE("experts that learn from slices of few cases at a time are the same") {
+  const std::vector<WhiteVoxels> all = fixtures::few_samples(8);
+  const auto train = [&](int64_t bytes, int threads) {
+    return fixtures::train_experts(all, 1, context_of(threads), bytes).all;
+  };
+  const Experts whole = train(kMuchMemory, 2);
+  const int64_t needed = needed_bytes([&] { train(1000, 1); });
+  for (const int64_t bytes : {needed, needed * 3 / 2, needed * 5}) {
+    const Experts parted = train(bytes, 3);
+    CHECK(parted.entries == whole.entries);
+    CHECK(parted.beta == whole.beta);
+  }
+  CHECK_THROWS_AS(train(needed - 1, 2), MemoryError);
 }
 
 TEST_CASE("of structures whose axes scatter, centre and size alone count") {

@@ -8,7 +8,9 @@
 
 #include "larch/detect.h"
 #include "larch/train.h"
+#include "larch/train_experts.h"
 #include "tests/unit/experts/experts_fixtures.h"
+#include "tests/unit/folder.h"
 #include "tests/unit/models/model_fixtures.h"
 
 namespace {
@@ -117,6 +119,29 @@ TEST_CASE("Experts and atlases are the same bytes by any threads and in any orde
   CHECK(model.experts.atlases.size() == 3);
   const TrainResult again = trained(1, true);
   CHECK(fixtures::bytes_of(std::get<pbt::Model>(*again.model)) == fixtures::bytes_of(model));
+}
+
+TEST_CASE("Experts learn the same from volumes that wait on the disk") {
+  voxels::TrainConfig config = fixtures::small_config();
+  config.experts = true;
+  config.validation.fraction = 0;
+  const Context context = fixtures::context_of(2);
+  const test::Folder folder;
+  std::vector<std::string> bytes;
+  for (const bool waits : {false, true}) {
+    std::vector<voxels::TrainingVolume> volumes = fixtures::hard_volumes(5);
+    pbt::Model model =
+        pbt::train_trees(volumes, fixtures::space_of(config), config, {}, nullptr, context);
+    const auto scratch = voxels::make_scratch(folder / "");
+    for (voxels::TrainingVolume& volume : volumes) {
+      if (waits) volume.stow(scratch);
+    }
+    voxels::TrainReport report;
+    add_experts(model, config, volumes, report, context);
+    REQUIRE_FALSE(model.experts.empty());
+    bytes.push_back(fixtures::bytes_of(model));
+  }
+  CHECK(bytes[0] == bytes[1]);
 }
 
 TEST_CASE("A model with experts comes back from its file, and one without has no section of them") {
