@@ -15,7 +15,7 @@ namespace larch {
 /// Gives a model that was trained on `volumes` experts, where the configuration wants them or they
 /// are better on cases that they did not learn from, with the threshold that is best there. Nobody
 /// may use the volumes afterwards. Throws UsageError and InputError where experts are wanted but
-/// cannot be trained, and Stopped.
+/// cannot be trained, MemoryError, and Stopped.
 template <class M>
 void add_experts(M& model, const voxels::TrainConfig& config,
                  std::vector<voxels::TrainingVolume>& volumes, voxels::TrainReport& report,
