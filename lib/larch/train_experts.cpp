@@ -273,6 +273,9 @@ void add_experts(M& model, const voxels::TrainConfig& config,
     add_atlases(cases, static_cast<size_t>(config.fusion.atlases), model.space.intensity.steps,
                 trained.all, context);
     keep_better(model, std::move(trained), cases, config, report, context);
+  } catch (const MemoryError& error) {
+    if (config.memory_bytes == 0 || context.device.is_cuda()) throw;
+    throw MemoryError(std::string("experts have a quarter of --memory: ") + error.what());
   } catch (const InputError& error) {
     if (config.needs_experts()) throw;
     context.info(std::string(error.what()) + "; the model has no experts");

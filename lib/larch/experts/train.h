@@ -31,8 +31,8 @@ struct Trained {
 
 /// Trains experts. `steps`: the integer that the high end of intensities maps to. Cases in which
 /// the model finds nothing are left out. The result depends neither on the device nor on the
-/// threads nor on `memory_bytes`, the most that is taken on the device. Throws InputError if the
-/// model finds nothing in all of a fold, MemoryError, and Stopped.
+/// threads nor on `memory_bytes`, which bounds what images and sums take on the device. Throws
+/// InputError if the model finds nothing in all of a fold, MemoryError, and Stopped.
 Trained train(const std::vector<TrainingCase>& cases, int parts, int folds, int steps,
               int64_t memory_bytes, const Context& context);
 
