@@ -232,7 +232,8 @@ void check_image(const Volume<float>& probability, const Volume<float>* image,
 void check_probability(const Volume<float>& probability) {
   int wrong = 0;
   for (const float p : probability) wrong |= p >= 0 && p <= 1 ? 0 : 1;
-  for (int64_t i = 0; wrong != 0; ++i) {
+  if (wrong == 0) return;
+  for (int64_t i = 0;; ++i) {
     if (!(probability[i] >= 0 && probability[i] <= 1)) {
       const Vec3i at = probability.grid().voxel(i);
       throw InputError("graph cut: voxel (" + std::to_string(at.x) + ", " + std::to_string(at.y) +
