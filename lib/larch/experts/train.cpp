@@ -135,9 +135,10 @@ void plan_portions(int64_t memory_bytes, Material& material) {
   const int64_t left = memory_bytes - largest * bytes_per_voxel(0), eighth = memory_bytes / 8;
   const bool all_fit = all <= left - eighth;
   material.batch_bytes = all_fit ? std::min(left - all, kBatchBytes) : left - eighth;
-  for (size_t s = 0, bytes = 0; s < material.slabs.size(); ++s) {
-    const auto more = static_cast<size_t>(bytes_of(material.slabs[s]));
-    if (s == 0 || (!all_fit && bytes + more > static_cast<size_t>(eighth))) {
+  int64_t bytes = 0;
+  for (size_t s = 0; s < material.slabs.size(); ++s) {
+    const int64_t more = bytes_of(material.slabs[s]);
+    if (s == 0 || (!all_fit && bytes + more > eighth)) {
       material.portions.push_back(s);
       bytes = 0;
     }
@@ -213,23 +214,19 @@ using FoldSums = std::vector<std::vector<double>>;
 FoldSums mean_sums(Material& material, int folds, int parts, const Context& context) {
   constexpr size_t kBinsOfFold = 32;
   const size_t bins = static_cast<size_t>(folds) * kBinsOfFold;
-  std::vector<int64_t> count(bins, 0);
-  const auto bin_of = [&](uint32_t i) {
-    return static_cast<size_t>(material.fold_of(i)) * kBinsOfFold + i / kMeanStride % kBinsOfFold;
+  const auto for_shares = [&](uint32_t i, const auto& use) {
+    if (i % kMeanStride != 0) return;
+    const auto fold = static_cast<size_t>(material.fold_of(i));
+    use(fold * kBinsOfFold + i / kMeanStride % kBinsOfFold, kOne);
   };
-  for (uint32_t i = 0; i < material.samples.size(); i += kMeanStride) ++count[bin_of(i)];
-  const auto sums = sums_of_bins(
-      material, bins, parts,
-      [&](uint32_t i, const auto& use) {
-        if (i % kMeanStride == 0) use(bin_of(i), kOne);
-      },
-      context);
+  const auto sums = sums_of_bins(material, bins, parts, for_shares, context);
   const auto width = static_cast<size_t>(sums_of(parts));
   FoldSums means(static_cast<size_t>(folds), std::vector<double>(width + 1, 0));
   for (size_t bin = 0; bin < bins; ++bin) {
     std::vector<double>& mean = means[bin / kBinsOfFold];
     for (size_t k = 0; k < width; ++k) mean[k] += static_cast<double>(sums[bin * width + k]);
-    mean[width] += static_cast<double>(count[bin]) * kOne;
+    // The first sum is that of the squares of a constant.
+    mean[width] += static_cast<double>(sums[bin * width]) / (kConstant * kConstant);
   }
   return means;
 }

@@ -260,7 +260,7 @@ void TriangleTree::distances_mm(std::span<const Vec3d> points_mm, int32_t& hint,
   for (const Vec3d& p : points_mm) widen(low, high, p);
   const std::span<double> squares(out, points_mm.size());
   std::ranges::fill(squares, most_mm * most_mm);
-  // Of triangles that stand twice in the surface the tree holds one.
+  // The tree holds fewer triangles than a surface where some stand twice.
   const int32_t first = std::min(hint / 4, static_cast<int32_t>(leaves_.size()) - 1);
   double farthest = 0;
   const auto look = [&](int32_t leaf, float least) {
